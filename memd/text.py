@@ -214,7 +214,11 @@ def stems(text: str, languages: Sequence[str] = ()) -> Iterator[str]:
             yield from (one for one in stem_as(language, token) if one not in found)
 
 
-_SENTENCE_END = re.compile(r"(?<![.!?])[.!?]++[\"'”’»)\]]*+(?=\s+\S)|[。！？]++[」』”）]*+|\n\s*")
+_SENTENCE_END = re.compile(
+    r"(?<![.!?])(?!(?<=[\s(\[{/<=,])\.)[.!?]++[\"'”’»)\]]*+(?=\s+\S)|[。！？]++[」』”）]*+|\n\s*"
+)
+"""A full stop stands at a word: those of `git diff a ... b`, `f(...)` and `./...` end nothing."""
+_CODE_SPAN = re.compile(r"(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)")
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:e\.g|i\.e|vs|cf|etc|approx|incl|resp|Dr|Mr|Mrs|Ms|St|(?P<numbered>fig|no))\.$",
     re.IGNORECASE,
@@ -224,10 +228,15 @@ _ABBREVIATION_CHARACTERS = 12
 
 
 def find_sentence_ends(text: str) -> Iterator[int]:
-    """Yield the position after each sentence of a text; a line break ends one, an abbreviation does not."""
+    """Yield the position after each sentence of a text; a line break ends one, an abbreviation or code does not."""
     start = 0
+    code = [one.span() for one in _CODE_SPAN.finditer(text)] if "`" in text else []
     for match in _SENTENCE_END.finditer(text):
         end = match.start() if match[0][0] == "\n" else match.end()
+        while code and code[0][1] <= match.start():
+            del code[0]
+        if code and code[0][0] < match.start():
+            continue
         if end > start and not (match[0] == "." and _is_abbreviated(text, start, end)):
             yield end
             start = end
@@ -251,14 +260,98 @@ def split_sentences(text: str) -> tuple[str, ...]:
     return tuple(filter(None, found))
 
 
-_EMPHASIS = re.compile(
-    r"(?<![^\s(\[\"'“])(?P<mark>\*{1,3}|__|~~)(?=\S)(?P<inner>[^*~\n]{1,300})(?<=\S)(?P=mark)(?!\w)"
+_END_MARKS = re.compile(r"(?<=[\w)\]\"'”’»`%…])(?:[.?!]+|\s[?!]+)$")
+
+
+def strip_end(text: str) -> str:
+    """The text without the marks that end its sentence; those of `./...`, `cd ..` and `add .` stay."""
+    return _END_MARKS.sub("", text.rstrip())
+
+
+_MARK_RUN = re.compile(
+    _CODE_SPAN.pattern + r"|\\[*_~\\]"  # what is no mark
+    r"|(?P<run>\*+|~~|(?<!\w)_{1,2}(?=[^\W_])|(?<=[^\W_])_{1,2}(?!\w))"
 )
+_OPENS_AFTER = frozenset("([{\"'“‘«‹„`-:;,*_~")
+"""Signs behind which emphasis may begin; in `(a)*(b)` or `src/**` it may not."""
+_CLOSES_BEFORE = frozenset(")]}\"'`-.,;:!?*_~")
+_BEGINS_NONE, _ENDS_NONE = frozenset(")]}\\=,;:!?>|"), frozenset("([{\\=<|@#$&")
+"""Signs with which nothing that is emphasised begins, or ends."""
+_OPENERS_MAX = 16
+"""Marks before a closing one among which its partner is looked for."""
 
 
-def strip_emphasis(text: str) -> str:
-    """Return a text of Markdown without the marks around what is emphasised or struck out."""
-    return _EMPHASIS.sub(r"\g<inner>", text)
+def find_emphasis(text: str) -> list[slice]:
+    """Find the marks of Markdown around what is emphasised or struck out, in order.
+
+    CommonMark's delimiter runs, but stricter, since a text may be none of Markdown: a mark within a word or a number
+    (`2**n`), at a slash (`src/**`), across a bracket (`*a) * b*`) or around a name (`__init__`) is text.
+    """
+    found: list[tuple[int, int]] = []
+    start = 0
+    for line in text.split("\n"):
+        if any(mark in line for mark in "*_~"):
+            found += [(start + one, start + end) for one, end in _find_line_emphasis(line)]
+        start += len(line) + 1
+    return [slice(*span) for span in sorted(found)]
+
+
+def _find_line_emphasis(line: str) -> Iterator[tuple[int, int]]:
+    openers: list[tuple[int, int]] = []
+    for match in _MARK_RUN.finditer(line):
+        if match["run"] is None:
+            continue
+        start, end = match.span("run")
+        opens, closes = _flanks_text(line, start, end)
+        while closes and start < end:
+            place = _find_opener(line, openers, start, end, is_both=opens)
+            if place is None:
+                break
+            first, last = openers[place]
+            size = 2 if min(last - first, end - start) > 1 else 1
+            inner = line[last:start]
+            if line[start] != "_" or (" " in inner if size > 1 else inner.isalpha()):
+                yield from ((last - size, last), (start, start + size))
+            openers[place:] = [(first, last - size)] if first < last - size else []
+            start += size
+        if opens and start < end:
+            openers = [*openers[1 - _OPENERS_MAX :], (start, end)]
+
+
+def _find_opener(
+    line: str, openers: Sequence[tuple[int, int]], start: int, end: int, *, is_both: bool
+) -> int | None:
+    """Find the nearest run that this one closes."""
+    for place in reversed(range(len(openers))):
+        first, last = openers[place]
+        inner, sizes = line[last:start], (last - first, end - start)
+        is_odd = is_both and sum(sizes) % 3 == 0 and any(size % 3 for size in sizes)
+        is_one = line[first] == line[start] and not is_odd
+        if is_one and all(
+            inner.count(pair[0]) == inner.count(pair[1]) for pair in ("()", "[]", "{}")
+        ):
+            return place
+    return None
+
+
+def _flanks_text(line: str, start: int, end: int) -> tuple[bool, bool]:
+    """Return whether emphasis may begin with a run of marks, and whether it may end with it."""
+    before, after = line[start - 1 : start] or " ", line[end : end + 1] or " "
+    is_word = [one.isalnum() and not has_unspaced(one) for one in (before, after)]
+    if all(is_word) or "/" in (before, after):
+        return False, False
+    opens = before.isspace() or before in _OPENS_AFTER or not (before.isascii() or is_word[0])
+    closes = after.isspace() or after in _CLOSES_BEFORE or not (after.isascii() or is_word[1])
+    opens &= not (after.isspace() or after in _BEGINS_NONE or (after == "." and end - start == 1))
+    closes &= not (before.isspace() or before in _ENDS_NONE)
+    return opens, closes
+
+
+def strip_emphasis(text: str, by: str = "") -> str:
+    """Return a text of Markdown without the marks around what is emphasised or struck out; `by` stands for each."""
+    for mark in reversed(find_emphasis(text)):
+        text = text[: mark.start] + by + text[mark.stop :]
+    return text
 
 
 @cached(_STOP_TESTS_CACHED)

@@ -32,7 +32,7 @@ from memd.models import (
 from memd.store import ledger, links, summaries
 from memd.store.database import Connection, Database
 from memd.store.judgments import initial_confidence
-from memd.text import digest, one_line, split_sentences, storable, unique
+from memd.text import digest, one_line, split_sentences, storable, strip_end, unique
 
 _TEXT_BYTES_MAX = 64 * 1024
 _OWN_TITLE_CHARACTERS_MAX = 90
@@ -232,7 +232,8 @@ class Curator:
 
 def _first_sentence(text: str) -> str:
     sentence = next(iter(split_sentences(text)), text)
-    return one_line(sentence.rstrip("."), _OWN_TITLE_CHARACTERS_MAX) or sentence[:1]
+    bare = strip_end(sentence) if sentence.endswith(".") else sentence
+    return one_line(bare, _OWN_TITLE_CHARACTERS_MAX) or sentence[:1]
 
 
 def _pin_memory(tx: Connection, summary_id: int, pinned: bool, by: Authority, now: int) -> Summary:

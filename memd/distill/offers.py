@@ -6,7 +6,7 @@ from collections.abc import Iterator, Sequence
 
 from memd.caches import cached
 from memd.distill.text import drop_fences, is_short, strip_markup
-from memd.text import one_line
+from memd.text import one_line, strip_emphasis
 
 _OPTIONS_MAX, _OPTION_CHARACTERS, _READ_CHARACTERS = 12, 700, 24_000
 _MESSAGES_CACHED = 64
@@ -90,7 +90,8 @@ def _make_options(lines: Sequence[str], run: Sequence[_Mark]) -> Iterator[tuple[
     ends = [number for number, _ in run[1:]] + [_find_list_end(lines, run[-1][0])]
     for (number, match), end in itertools.islice(zip(run, ends, strict=True), _OPTIONS_MAX):
         rest = " ".join(line.strip() for line in lines[number + 1 : end])
-        text = one_line(strip_markup(f"{match['text']} {rest}"), _OPTION_CHARACTERS)
+        plain = _LABELLED.match(strip_emphasis(lines[number])) or match
+        text = one_line(strip_markup(f"{plain['text']} {rest}"), _OPTION_CHARACTERS)
         yield _read_label(match), text
 
 

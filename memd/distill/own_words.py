@@ -17,7 +17,7 @@ from memd.distill import text as sentences
 from memd.distill import vetoes
 from memd.distill.vetoes import BULLET, OPAQUE, Line
 from memd.patterns import Table, compile_lazily
-from memd.text import find_sentence_ends, first_word
+from memd.text import find_emphasis, find_sentence_ends, first_word
 
 _VERB_LISTS = Table("distill/verbs.toml").rows
 BEHAVIOUR = frozenset(_VERB_LISTS["behaviour"].split())
@@ -279,7 +279,6 @@ _OWN_LEAD = compile_lazily(
     + r"\s*(?:to follow|from now on|for you)?",
     re.IGNORECASE,
 )
-_EMPHASIS = compile_lazily(r"(?<![\w*])(\*{1,3}|_{1,3})(?=\w)(\w+)\1(?![\w*])")
 _COLON = compile_lazily(r":(?=\s|$)|\s[-–—](?=\s)")  # dashes as people type them
 
 
@@ -375,11 +374,9 @@ def _split(piece: Line) -> Iterator[tuple[str, str]]:
         cut = len(bare) - len(bare.lstrip())
         text, bare = text[cut:], bare[cut:].rstrip()
         text = text[: len(bare)]
-        for match in reversed(list(_EMPHASIS.finditer(bare))):
-            start, stop = match.span(2)
-            whole = slice(match.start(), match.end())
-            text = text[: whole.start] + text[start:stop] + text[whole.stop :]
-            bare = bare[: whole.start] + bare[start:stop] + bare[whole.stop :]
+        for mark in reversed(find_emphasis(bare)):
+            text = text[: mark.start] + text[mark.stop :]
+            bare = bare[: mark.start] + bare[mark.stop :]
         if bare:
             yield text, bare
 

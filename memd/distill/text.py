@@ -52,6 +52,8 @@ _ASKING_WORDS = frozenset(
     )
 )
 """Words that begin a question, though no question mark ends it; `when` and `don't` may begin an order, too."""
+_LEADING_DASHES = compile_lazily(r"^(?:[ :;,]|[-–—]+(?:\s|$))+")
+"""Dashes of a list or an aside, not those of `--force` or `-1`."""
 _FULL_SCORE_WORDS = 60
 _FILE_PATTERN = compile_lazily(r"(?<![\w-])(?:[\w-]++/[\w.-]|-*+\w[\w-]*+\.[a-z]{1,5}\b)")
 _NAME_PATTERN = compile_lazily(
@@ -173,7 +175,8 @@ def make_title(text: str, limit: int = TITLE_CHARACTERS) -> str:
 
 def format_title(sentence: str, limit: int = TITLE_CHARACTERS) -> str:
     """One line that begins with a capital and ends without a full stop."""
-    line = one_line(sentence, limit).strip(" -–—:;,")  # dashes as people type them
+    line = one_line(sentence, limit).rstrip(" -–—:;,")  # dashes as people type them
+    line = _LEADING_DASHES.sub("", line)
     line = line[:-1] if line.endswith(".") and not line.endswith("..") else line
     first = line.split(maxsplit=1)[0] if line else ""
     is_name = any(c in first for c in "_./\\`=(") or any(c.isupper() for c in first[1:])
@@ -226,7 +229,10 @@ _RULE = compile_lazily(r"^\s*`?[-=*_─━═]{8,}`?\s*$")
 _BOLD_HEAD = compile_lazily(r"^\*\*([^*\n]{3,60}?)(?:\.\*\*|\*\*\.)\s+(?=\w)")
 """`**No more pulsing.** The cue …`: how an item of a list is called."""
 _LINK = compile_lazily(r"!?\[([^\]\n]{1,300})\]\([^)\n]{0,500}\)")
-_LEADING_SIGNS = compile_lazily(r"^[^\w`\"'“(\[<@#./~$+-]+\s*")
+_LEADING_SIGNS = compile_lazily(r"^(?:(?!\*+[^\s*])[^\w`\"'“(\[<@#./~$+-])+\s*")
+"""Bullets, arrows, emoji; but not the beginning of `**kwargs` or `*.tmp`."""
+_EMPHASIS_SIGN = "\ue000"
+"""Stands for a mark of emphasis while a paragraph is split: no sentence ends at `**Note.**`."""
 _NUMBERING = compile_lazily(r"^(?:\d{1,2}[.)]|step \d+:|[a-h]\))\s+(?=\S)", re.IGNORECASE)
 
 
@@ -246,8 +252,9 @@ def read_statements(message: str) -> list[Statement]:
     """The statements of a message, in order, without code, tables and quotations; bounded."""
     found: list[Statement] = []
     for form, text in _split_prose(message[:_MESSAGE_CHARACTERS]):
-        for one in [text] if form == "heading" else split_sentences(text):
-            plain = strip_markup(one)
+        marked = strip_emphasis(text, _EMPHASIS_SIGN)
+        for one in [marked] if form == "heading" else split_sentences(marked):
+            plain = strip_markup(one.replace(_EMPHASIS_SIGN, ""))
             if any(c.isalnum() for c in plain):
                 found.append(Statement(plain.rstrip(":"), form, len(found), plain.endswith(":")))
         if len(found) >= _STATEMENTS_MAX:
@@ -258,8 +265,7 @@ def read_statements(message: str) -> list[Statement]:
 @cached(_LINES_CACHED)
 def strip_markup(text: str) -> str:
     """One line of Markdown as plain text; backticks stay, since they mark names."""
-    text = _LINK.sub(r"\1", text)
-    text = strip_emphasis(text).replace("**", "")
+    text = strip_emphasis(_LINK.sub(r"\1", text))
     return _NUMBERING.sub("", _LEADING_SIGNS.sub("", " ".join(text.split())))
 
 

@@ -30,7 +30,7 @@ _SHOWN_WORDS_MIN = 5
 _FIRST_MAX, _PROMPT_MAX, _PROMPT_TAIL_MAX = 3, 5, 2
 _WORDS_MIN, _SIGNS_MIN = 2, 4
 """Words of a title, or signs where words are not apart."""
-_ASIDE = re.compile(r"\s*\((?![^()]*\bno\b|[^()]*\bnot\b)[^()]{3,}\)")
+_ASIDE = re.compile(r"\s+\((?![^()]*\bno\b|[^()]*\bnot\b)[^()]{3,}\)")
 BORDERS = (
     re.compile(r"(?<=[\w`)\"'”%])(?=\s+[–—]\s|\s+-\s|;\s|\.\s|:\s)"),
     re.compile(r"(?<=[\w`)\"'”%])(?=,\s|\s+\()"),

@@ -26,7 +26,7 @@ from memd.distill.titles.features import (
     shorten,
     stem_set,
 )
-from memd.text import unique
+from memd.text import strip_end, unique
 
 UNCHECKED = "Said, not checked: "
 _TRIED_MAX = 8
@@ -190,9 +190,9 @@ def _join_parts(parts: Sequence[_TitlePart]) -> str:
     """Return what was asked, a colon and what came of it; else the parts in their order."""
     ordered = sorted(parts, key=lambda one: not one.is_asked)
     is_subject = len(parts) > 1 and ordered[0].is_asked and not ordered[1].is_asked
-    texts = [one.text.rstrip(". ") for one in ordered]
+    texts = [strip_end(one.text) if one.text.endswith(".") else one.text for one in ordered]
     if is_subject:
-        texts[0] = texts[0].rstrip("?! ")
+        texts[0] = strip_end(texts[0])
     return (": " if is_subject else "; ").join(texts)
 
 
@@ -211,4 +211,4 @@ def _strip_roots(text: str, context: EpisodeContext) -> str:
     for root in context.roots:
         if root.strip("/"):
             text = text.replace(root.rstrip("/") + "/", "")
-    return format_title(text, TITLE_CHARACTERS).rstrip("?!. ").rstrip()
+    return strip_end(format_title(text, TITLE_CHARACTERS))
