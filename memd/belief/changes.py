@@ -12,7 +12,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise, permutations
+from itertools import pairwise, permutations, takewhile
 from typing import Literal
 
 from memd.belief.claims import Claims, Clause, Token, TokenType, list_keys, word_key
@@ -39,7 +39,7 @@ _SWITCHES = frozenset(
     frozenset(map(word_key, pair.split("/"))) for pair in WORDS.list_words("switches")
 )
 _ADDS = compile_lazily(
-    r"\b(?:also|too|additionally|as well|another|in addition|besides|auch|aussi|también)\b"
+    r"\b(?:also|too(?! \w)|additionally|as well|another|in addition|besides|auch|aussi|también)\b"
 )
 """What says that the older value holds beside the newer one."""
 _SWITCH_KEYS = frozenset().union(*_SWITCHES)
@@ -335,6 +335,125 @@ def _find_index(clause: Clause, token: Token) -> int:
     return next(i for i, one in enumerate(clause) if one is token)
 
 
+# ── An order with another value in the same place ────────────────────────────────────────────────
+
+
+_LIGHT = frozenset(
+    map(word_key, "the a an my our your we always again please anymore more any".split())  # noqa: SIM905  # a page of quotes reads worse
+)
+"""Words without which two orders are the same."""
+_ONE_WAY = frozenset(map(word_key, ("against", "via", "through", "from", "into", "onto")))
+"""Prepositions of a way, a source or an end of which an order has one; others may say for which of several."""
+_OTHER_WAY = frozenset(map(word_key, ("in", "to", "with", "as", "by", "under")))
+_GIVEN_UP = frozenset({("instead", "of"), ("rather", "than"), ("in", "place", "of"), ("not",)})
+"""What stands before the value that a statement passes over."""
+_REASONS = frozenset({"because", "since"})
+_FRAME_MIN, _SLOT_MAX = 2, 3
+"""Content words that say what an order is about; words of a value."""
+
+
+def says_turn(text: str) -> bool:
+    """Return whether an order says that it is another one than before: `from now on`, `instead`, `again`."""
+    return re.search(rf"\b(?:{_TURN_WORDS})\b", text, re.IGNORECASE) is not None
+
+
+def find_replaced_order(older: Claims, newer: Claims, *, turns: bool) -> ValueChange | None:
+    """Find that a later order names the former value as passed over, or puts another into the one place for it.
+
+    `turns`: the later one says that it is another one than before. Without that, or where a place may have several
+    values, it is a change in part: the two are to be judged.
+    """
+    was, now = _read_orders(older), _read_orders(newer)
+    if len(was) != 1 or _ADDS.search(newer.flat_text) or not _is_order(was[0]):
+        return None
+    found = (_pass_over(was[0], one) or _fill_slot(was[0], one, turns=turns) for one in now)
+    return next(filter(None, found), None)
+
+
+def _is_order(clause: Clause) -> bool:
+    keys = {t.key for t in clause}
+    return not (
+        _is_history(clause) or clause[0].key in _ADDITIVE or keys & _FINDINGS or "not" in keys
+    )
+
+
+def _read_orders(claims: Claims) -> list[Clause]:
+    """The clauses without reasons and light words; `not X` belongs to what stands before it."""
+    found: list[Clause] = []
+    for sentence in claims.sentences:
+        is_aside = False
+        for clause in sentence:
+            keys = [t.key for t in clause]
+            if keys[-2:] == ["from", "on"]:
+                clause = clause[:-2]  # noqa: PLW2901  # `from now on`
+            kept = tuple(t for t in clause if t.key not in _LIGHT | _REASONS)
+            is_told = any(t.has_content for t in kept)
+            is_passing = is_told and kept[0].key == "not" and len(kept) <= _SLOT_MAX + 1
+            if found and (is_passing or (is_aside and is_told and not kept[0].has_content)):
+                found[-1] += kept
+            elif is_told:
+                found.append(kept)
+            is_aside = is_passing
+            if keys[-1:] and keys[-1] in _REASONS:
+                break
+    return found
+
+
+def _pass_over(older: Clause, newer: Clause) -> ValueChange | None:
+    """`use Valkey for the cache instead of Redis` after `use Redis for the cache`."""
+    keys = [t.key for t in newer]
+    for at in range(1, len(newer)):
+        for mark in _GIVEN_UP:
+            start = at + len(mark)
+            if tuple(keys[at:start]) != mark:
+                continue
+            for end in range(start + 1, min(start + _SLOT_MAX, len(newer)) + 1):
+                rest = newer[:at] + newer[end:]
+                first, was, now = _split_common(older, rest)
+                if was and now and [t.key for t in was] == keys[start:end]:
+                    return _make_change(older[:first], was, now)
+    return None
+
+
+def _fill_slot(older: Clause, newer: Clause, *, turns: bool) -> ValueChange | None:
+    """`open pull requests against main` after `open pull requests against develop`."""
+    first, was, now = _split_common(older, newer)
+    frame = [t for t in older[: max(first - 1, 0)] if t.has_content]
+    if not was or not now or len(frame) < _FRAME_MIN or not _is_order(newer):
+        return None
+    before = older[first - 1].key
+    are_values = all(t.type in _NAMES | _NUMBERS | {TokenType.WORD} for t in (*was, *now))
+    is_end = first + len(was) == len(older)
+    are_values &= {t.key for t in was}.isdisjoint(t.key for t in now)
+    if not are_values or max(len(was), len(now)) > _SLOT_MAX:
+        return None
+    if before in _ONE_WAY:
+        return _make_change(older[:first], was, now, is_whole=is_end and turns)
+    is_scope = any(t.type in _NAMES for t in (*was, *now))
+    if turns and is_end and before in _OTHER_WAY and not is_scope:
+        return _make_change(older[:first], was, now, is_whole=False)
+    return None
+
+
+def _split_common(older: Clause, newer: Clause) -> tuple[int, Clause, Clause]:
+    """The length of the common beginning of two clauses, and what differs before their common end."""
+    first = next(
+        (
+            n
+            for n, (one, other) in enumerate(zip(older, newer, strict=False))
+            if one.key != other.key
+        ),
+        min(len(older), len(newer)),
+    )
+    ends = zip(reversed(older[first:]), reversed(newer[first:]), strict=False)
+    last = sum(1 for _ in takewhile(lambda pair: pair[0].key == pair[1].key, ends))
+    return first, older[first : len(older) - last], newer[first : len(newer) - last]
+
+
+def _make_change(frame: Clause, was: Clause, now: Clause, *, is_whole: bool = True) -> ValueChange:
+    return ValueChange(_join_clause(frame), _join_clause(was), _join_clause(now), is_whole)
+
+
 # ── Statements that a later one about the same thing has outdated ────────────────────────────────
 
 
@@ -345,9 +464,8 @@ def _find_index(clause: Clause, token: Token) -> int:
 # so says the same again or something else of the same thing.
 
 
-_TURNS = re.compile(
-    r"\b(?:now|no longer|any ?more|again|instead|after all|in place of|since)\b", re.IGNORECASE
-)
+_TURN_WORDS = r"now|no longer|any ?more|again|instead|after all|in place of"
+_TURNS = re.compile(rf"\b(?:{_TURN_WORDS}|since)\b", re.IGNORECASE)
 """Function words that set what holds against what held before."""
 _SUBJECT_STEMS = 2
 """Among the first stems of the later statement one must be the older one's."""

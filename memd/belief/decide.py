@@ -13,7 +13,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
-from memd.belief.changes import ValueChange, find_value_change
+from memd.belief.changes import ValueChange, find_replaced_order, find_value_change, says_turn
 from memd.belief.claims import Claims, parse_statement
 from memd.belief.compare import SWAPPED, Agreement, Comparison, Difference, compare_claims
 from memd.belief.standing import find_objection, holds_alike
@@ -23,6 +23,7 @@ CLAIM_KINDS = frozenset({Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE, Kind.
 """Kinds that state how things are or shall be, so that two of them can contradict each other."""
 VALUE_KINDS = CLAIM_KINDS | {Kind.NOTE}
 """Kinds whose values can change: a note is a claim without a kind."""
+_ORDER_KINDS = frozenset({Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE})
 MAY_HIDE: Mapping[Kind, frozenset[Kind]] = {
     kind: frozenset({kind}) | ({Kind.NOTE} if kind in CLAIM_KINDS | {Kind.DISCOVERY} else set())
     for kind in Kind
@@ -196,7 +197,12 @@ def find_change(newer: Summary, older: Summary) -> ValueChange | None:
     """The value that the newer statement changes, if both state how things are."""
     if not {newer.kind, older.kind} <= VALUE_KINDS:
         return None
-    return find_value_change(*_parse_both(older, newer))
+    older_claims, newer_claims = _parse_both(older, newer)
+    change = find_value_change(older_claims, newer_claims)
+    if change is None and {newer.kind, older.kind} <= _ORDER_KINDS:
+        turns = says_turn(f"{newer.title}\n{newer.body}")
+        change = find_replaced_order(older_claims, newer_claims, turns=turns)
+    return change
 
 
 def _change_type(newer: Summary, older: Summary, change: ValueChange) -> EdgeType:

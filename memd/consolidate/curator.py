@@ -10,11 +10,13 @@ import anyio
 import anyio.to_thread
 
 from memd.belief import supersede
+from memd.belief.claims import statement_text
+from memd.belief.decide import VALUE_KINDS
 from memd.belief.proof import QUOTE_CHARACTERS_MAX, QuotedNote
 from memd.consolidate import forget, projects, scrub, sources
 from memd.consolidate.eraser import Eraser
 from memd.consolidate.forget import ForgetResult, ForgetSelection
-from memd.consolidate.judgments import REASON_CHARACTERS_MAX, NewJudgment, apply_judgment
+from memd.consolidate.judgments import EDITED, REASON_CHARACTERS_MAX, NewJudgment, apply_judgment
 from memd.consolidate.projects import ProjectMerge, UndoneMerge
 from memd.consolidate.remember import NewMemory, RememberResult, remember
 from memd.errors import BadRequest, UnknownId
@@ -32,7 +34,7 @@ from memd.models import (
 from memd.store import ledger, links, summaries
 from memd.store.database import Connection, Database
 from memd.store.judgments import initial_confidence
-from memd.text import digest, one_line, split_sentences, storable, strip_end, unique
+from memd.text import digest, one_line, split_sentences, storable, strip_end, unique, words
 
 _TEXT_BYTES_MAX = 64 * 1024
 _OWN_TITLE_CHARACTERS_MAX = 90
@@ -43,8 +45,8 @@ _DAY_MS = 86_400_000
 
 
 EDITED_RULE = "edited"
-EDITED = "edited by hand"
-"""How the reason of the judgment begins by which an edit hides the old words."""
+_STATED_KINDS = VALUE_KINDS | {Kind.TASK}
+"""Kinds whose title says what the text says; a piece of work has one of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -264,7 +266,8 @@ def edit_memory(tx: Connection, edit: MemoryEdit, now: int) -> int:
         raise UnknownId(f"there is no memory #{edit.id}")
     if old.superseded_by is not None:
         raise BadRequest(f"#{old.id} is hidden by #{old.superseded_by}: edit that one")
-    title, text = edit.title or old.title, edit.text or old.body
+    text = edit.text or old.body
+    title = edit.title or _retitle(old, text)
     if (title, text) == (old.title, old.body):
         raise BadRequest(f"#{old.id} says this already; nothing was changed")
     number = _write_version(tx, old, title, text, now)
@@ -279,6 +282,13 @@ def edit_memory(tx: Connection, edit: MemoryEdit, now: int) -> int:
     if pinned_by is not None and new is not None:
         supersede.pin(tx, new, pinned_by, old.pinned_at or now)
     return number
+
+
+def _retitle(old: Summary, text: str) -> str:
+    """The title for a new text: its first sentence if the old one said what the old text began with."""
+    was, now = (_first_sentence(statement_text("", body)) for body in (old.body, text))
+    says_body = set(words(old.title.lower())) <= set(words(old.body.lower()))
+    return now if now != was and says_body and old.kind in _STATED_KINDS else old.title
 
 
 def _write_version(tx: Connection, old: Summary, title: str, text: str, now: int) -> int:

@@ -14,7 +14,7 @@ import anyio.to_thread
 from memd.belief import supersede
 from memd.belief.standing import authority_of, is_pinned_by_user
 from memd.belief.supersede import JUDGED_RULE
-from memd.consolidate import forget, near_duplicates
+from memd.consolidate import forget, near_duplicates, runs
 from memd.consolidate.near_duplicates import JudgmentCandidate
 from memd.errors import BadRequest, UnknownId
 from memd.index.memory_index import MemoryIndex
@@ -29,6 +29,8 @@ SEPARATING_RELATIONS = frozenset(Stance) - HIDING_RELATIONS
 """Relations after which no rule may hide one of the pair behind the other."""
 ASKED_RULE = "asked"
 """The rule of a contradiction that an agent may not resolve, and so leaves to the user."""
+EDITED = "edited by hand"
+"""How the reason of the judgment begins by which an edit hides the old words."""
 REASON_CHARACTERS_MAX = 1_000
 _Cosines = tuple[Mapping[int, float], Mapping[int, float]]
 """Summary id → cosine, in the space that is always complete and in the learned space."""
@@ -202,6 +204,9 @@ def undo_judgment(
     one, other = _get_pair(tx, one_id, other_id)
     before = judgments.judgment_between(tx, one.id, other.id)
     _require_authority(tx, voice, one, other, before)
+    if before is not None and before.reason.startswith(EDITED):
+        _revert_edit(tx, before, now)
+        return _describe_result(tx, one, other, "undone", "an edit")
     if before is not None:
         _revert_judgment(tx, before, now)
         return _describe_result(tx, one, other, "undone", before.relation.value)
@@ -335,6 +340,17 @@ def _revert_judgment(tx: Connection, before: Judgment, now: int) -> None:
                     tx, past.newer_id, past.older_id, past.rule, past.guard, now,
                     voice=supersede.supersession_authority(tx, past), cosine=past.cosine,
                 )  # fmt: skip
+
+
+def _revert_edit(tx: Connection, before: Judgment, now: int) -> None:
+    """Let the old version hide the new one, and take its pin back."""
+    new, old = _get_pair(tx, before.newer_id, before.older_id)
+    if new.pinned_by is not None:
+        supersede.unpin(tx, new, Authority.USER_HAND)
+    reason = f"{runs.UNDONE}: the edit"
+    apply_judgment(tx, NewJudgment(old.id, new.id, Stance.SUPERSEDES, reason, "user"), now)
+    if new.pinned_by is not None:
+        supersede.pin(tx, old, new.pinned_by, new.pinned_at or now)
 
 
 def _may_hold_again(tx: Connection, past: Supersession) -> bool:

@@ -8,15 +8,14 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 
 from memd.belief import rejections, supersede
-from memd.consolidate import curator, judgments, projects, runs
+from memd.consolidate import judgments, projects, runs
 from memd.errors import BadRequest
-from memd.models import RELATION_WORDS, Authority, Stance
+from memd.models import RELATION_WORDS, Authority
 from memd.store import summaries
 from memd.store.database import Connection
 from memd.store.pages import reviews
 from memd.store.pages.reviews import Change, latest_changes
 
-_REASON = f"{runs.UNDONE}: `memd undo`"
 _LOOKED_AT = 100
 """Changes among which one is looked for that can be undone."""
 _VERDICTS = {
@@ -73,7 +72,7 @@ def undo_change(tx: Connection, name: str | None, now: int) -> UndoableChange:
 
 
 def _read(tx: Connection, limit: int, name: str | None = None) -> list[Change]:
-    return latest_changes(tx, curator.EDITED, runs.UNDONE, limit=limit, name=name)
+    return latest_changes(tx, judgments.EDITED, runs.UNDONE, limit=limit, name=name)
 
 
 # ── What it was, and what undoing does ─────────────────────────────────────────────────────────
@@ -133,10 +132,8 @@ def _find_words(change: Change) -> tuple[str, str, str]:
 
 def _take_back(tx: Connection, change: Change, now: int) -> None:
     match change.kind:
-        case "judged" | "superseded":
+        case "judged" | "superseded" | "edited":
             judgments.undo_judgment(tx, change.one, change.other, Authority.USER_HAND, now)
-        case "edited":
-            _undo_edit(tx, change, now)
         case "consolidated":
             runs.undo(tx, runs.UndoTarget(run=change.one), now)
         case "pinned":
@@ -148,16 +145,3 @@ def _take_back(tx: Connection, change: Change, now: int) -> None:
             reviews.set_enforced(tx, change.one, now, is_on=False)
         case _:  # merged
             projects.undo_merge(tx, change.name.removeprefix("m:"), now)
-
-
-def _undo_edit(tx: Connection, change: Change, now: int) -> None:
-    """Let the old version hide the new one, and take its pin back."""
-    new, old = summaries.get_summary(tx, change.one), summaries.get_summary(tx, change.other)
-    if new is None or old is None:
-        return
-    if new.pinned_by is not None:
-        supersede.unpin(tx, new, Authority.USER_HAND)
-    swapped = judgments.NewJudgment(old.id, new.id, Stance.SUPERSEDES, _REASON, "user")
-    judgments.apply_judgment(tx, swapped, now)
-    if new.pinned_by is not None:
-        supersede.pin(tx, old, new.pinned_by, new.pinned_at or now)

@@ -247,7 +247,7 @@ def judge_decision(newer: Summary, earlier: Sequence[Summary]) -> list[DecisionV
         and older.at <= newer.at
         and older.title != newer.title
     ]
-    replaced = _find_replaced(new, compared, reversal) if reversal else []
+    replaced = _find_replaced(new, compared, reversal) if reversal else _find_passed(new, compared)
     hidden = {one.older_id for one in replaced}
     given_up = new.rejected | (reversal.gives_up if reversal else Stems())
     return replaced + [
@@ -267,6 +267,8 @@ def _find_replaced(
             found = [(older, old) for older, old in found if old.subject & reversal.subject]
         elif len(found) != 1:
             found = []  # `we switch from npm to pnpm` names no subject: clear if one decision alone fits
+    elif len(back := [pair for pair in other if _goes_back(new, reversal, *pair)]) == 1:
+        found = back
     else:
         # It does not name what it gives up: that is the latest other choice on the very same subject.
         same = (pair for pair in other if _is_same_subject(pair[1].subject, reversal.subject))
@@ -275,6 +277,28 @@ def _find_replaced(
         DecisionVerdict(older.id, "supersedes", _explain_reversal(old, reversal))
         for older, old in found
     ]
+
+
+def _goes_back(
+    new: DecisionChoice, reversal: Reversal, older: Summary, old: DecisionChoice
+) -> bool:
+    """Return whether one names what the other chose, and returns to what that one names besides."""
+    besides = telling_stems(f"{older.title}\n{older.body}") - old.chosen
+    return bool(old.chosen and new.chosen) and (
+        old.chosen <= reversal.subject and new.chosen <= besides
+    )
+
+
+def _find_passed(
+    new: DecisionChoice, compared: Sequence[tuple[Summary, DecisionChoice]]
+) -> list[DecisionVerdict]:
+    """Find the one decision about exactly the same that chose just what this one passes over."""
+    found = [
+        older for older, old in compared
+        if new.chosen and old.chosen == new.rejected and old.subject == new.subject and old.chosen
+    ]  # fmt: skip
+    reason = f"passes over {_list_stems(new.rejected)} for {_list_stems(new.chosen)}"
+    return [DecisionVerdict(one.id, "supersedes", reason) for one in found if len(found) == 1]
 
 
 def _explain_reversal(old: DecisionChoice, reversal: Reversal) -> str:

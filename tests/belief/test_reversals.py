@@ -1,0 +1,82 @@
+"""A later order of the same speaker replaces the earlier one whose value it names or turns; else both stay."""
+
+from memd.belief.decide import CandidatePair, decide
+from memd.distill.reversals import judge_decision
+from memd.models import Authority, EdgeType, Kind
+from tests.factories import make_summary
+from tests.tables import every_row
+
+REPLACED = (
+    ("From now on open pull requests against develop.", "From now on open pull requests against main."),
+    ("Always open pull requests against develop", "Open pull requests against main again."),
+    ("Deploy the api via the Jenkins job", "From now on deploy the api via GitHub Actions"),
+    ("Merge features into develop", "From now on merge features into `main`"),
+    ("Branch feature work from develop", "Branch feature work from main now"),
+    ("Write commit messages in English", "Write commit messages in German rather than English"),
+    ("Use npm", "Use pnpm instead of npm"),
+    ("Use npm for installs because it is there", "Use pnpm, not npm, for installs"),
+    ("Use Redis for the cache because Memcached lost data", "Use Valkey for the cache instead of Redis because of the licence"),
+)  # fmt: skip
+IN_DOUBT = (
+    ("From now on write commit messages in English", "From now on write commit messages in German"),
+    ("Open pull requests against develop", "Open pull requests against main"),
+    ("Deploy the api to staging", "From now on deploy the api to production"),
+    ("Deploy the api through the staging cluster", "From now on deploy the api through the production cluster"),
+    ("Send mails by Postmark", "Send mails by SES again, Postmark got too expensive"),
+    ("Copy rows from orders into archive", "From now on copy rows from archive into orders"),
+)  # fmt: skip
+BOTH_HOLD = (
+    ("Use tabs in `Makefile`", "From now on use tabs in `main.go`"),
+    ("Log in via SSO", "Log in via password now"),
+    ("Run tests with -x", "From now on run tests with -v"),
+    ("Use Redis for the cache", "Use Valkey for the cache in tests instead of Redis"),
+    ("Use Redis for the cache in tests", "Use Valkey for the cache instead of Redis"),
+    ("Open pull requests against develop", "From now on open hotfix pull requests against main"),
+    ("Open pull requests against main", "From now on open pull requests against develop, too"),
+    ("Use npm for the docs", "Use pnpm instead of npm for the app"),
+    ("Prefer Redis over Valkey", "Prefer Valkey instead of memcached"),
+    ("Support logins via Google", "Support logins via GitHub now"),
+    ("Use Redis for caching", "From now on use Redis for sessions"),
+    ("Don't push to main from a fork", "From now on push to main from a branch"),
+)  # fmt: skip
+
+
+def compare(older, newer, **fields):
+    one, other = (
+        make_summary(text, f"User: “{text}”", kind=Kind.INSTRUCTION, id=n, at=n * 1_000, authority=Authority.USER_PROMPT)
+        for n, text in enumerate((older, newer), 1)
+    )  # fmt: skip
+    found = list(decide([CandidatePair(one, other, None)]))
+    return found[0].type if found else None
+
+
+@every_row(("older", "newer"), REPLACED)
+def test_an_order_that_turns_the_value_of_an_earlier_one_replaces_it(older, newer):
+    assert compare(older, newer) is EdgeType.SUPERSEDES
+
+
+@every_row(("older", "newer"), IN_DOUBT)
+def test_where_two_orders_may_both_hold_the_pair_is_named(older, newer):
+    assert compare(older, newer) is EdgeType.CONTRADICTS
+
+
+@every_row(("older", "newer"), BOTH_HOLD)
+def test_orders_about_two_things_stay(older, newer):
+    assert compare(older, newer) is None
+
+
+@every_row(
+    ("older", "newer", "relation"),
+    (
+        ("Use Redis for the cache because Memcached lost data", "Use Valkey for the cache instead of Redis because of the licence", "supersedes"),
+        ("Use Redis for the cache in tests", "Use Valkey for the cache instead of Redis", "contradicts"),
+        ("Send mails by Postmark because SES bounced too much", "Postmark got too expensive, we go back to SES", "supersedes"),
+        ("Keep orders in Postgres", "Postgres is slow on reports, we go back to nightly exports", ""),
+    ),
+)  # fmt: skip
+def test_a_decision_replaces_the_one_that_it_names_as_left(older, newer, relation):
+    one, other = (
+        make_summary(text, f"User: “{text}”", kind=Kind.DECISION, id=n, at=n * 1_000)
+        for n, text in enumerate((older, newer), 1)
+    )
+    assert "".join(found.relation for found in judge_decision(other, [one])) == relation
