@@ -215,9 +215,9 @@ def stems(text: str, languages: Sequence[str] = ()) -> Iterator[str]:
 
 
 _SENTENCE_END = re.compile(
-    r"(?<![.!?])(?!(?<=[\s(\[{/<=,])\.)[.!?]++[\"'”’»)\]]*+(?=\s+\S)|[。！？]++[」』”）]*+|\n\s*"
+    r"(?<![.!?])(?!(?<=[\s(\[{/<=,])\.{2})[.!?]++[\"'”’»)\]]*+(?=\s+\S)|[。！？]++[」』”）]*+|\n\s*"
 )
-"""A full stop stands at a word: those of `git diff a ... b`, `f(...)` and `./...` end nothing."""
+"""Dots that stand at no word end nothing: `git diff a ... b`, `f(...)`, `./...`."""
 _CODE_SPAN = re.compile(r"(?P<ticks>`+)(?!`).+?(?<!`)(?P=ticks)(?!`)")
 _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:e\.g|i\.e|vs|cf|etc|approx|incl|resp|Dr|Mr|Mrs|Ms|St|(?P<numbered>fig|no))\.$",

@@ -75,7 +75,12 @@ _REMEMBER = re.compile(
     rf"^{_POLITE}(?:remember|don['’]?t forget|do not forget)\b(?: that\b| to\b|\s*[:,–—-])?\s*(?P<rest>\S.*)",
     re.IGNORECASE,
 )  # dashes as people type them
-_LASTING = r"(?:from (?:now|today|this point) on(?:wards?)?|going forward|moving forward|henceforth|in (?:the )?future|as a rule)"
+_REMEMBER_THAT = re.compile(
+    rf"^(?P<rest>\S.*?)\s*[,;–—-]\s*{_POLITE}(?:remember|don['’]?t forget|do not forget) (?:that|this|it)\W*$",
+    re.IGNORECASE,
+)  # dashes as people type them
+_NOW_ON = "from (?:now|today|this point) on(?:wards?)?|going forward|moving forward|henceforth"
+_LASTING = rf"(?:{_NOW_ON}|in (?:the )?future|as a rule)"
 _LASTING_FIRST = re.compile(
     rf"(?:^|[.,;:]\s+|\band\s+){_POLITE}{_LASTING}[\s,:]+{_POLITE}{_TO_YOU}(?:you |we )?(?:(?:always|never|only|don['’]?t(?! have| need)|do not(?! have| need)|no longer) )*(?P<verb>[a-z-]+)\b",
     re.IGNORECASE,
@@ -103,6 +108,11 @@ _RULES = (
 _AND = re.compile(r"and\b", re.IGNORECASE)
 _OF_A_THING = re.compile(r"(?!(?:you|we|i)\b).*\b(?:must|should|shall|can|will)\b", re.IGNORECASE)
 _LASTING_LEAD = re.compile(rf"^{_POLITE}{_LASTING}[\s,:]+{_POLITE}", re.IGNORECASE)
+_STATES_LASTING = re.compile(
+    rf"^{_POLITE}(?:{_NOW_ON})[\s,:]+(?P<rest>(?:no |[\w`]).*)", re.IGNORECASE
+)
+_BINDS = re.compile(r"\b(?:must|shall|needs?)\b", re.IGNORECASE)
+"""What makes a statement a rule: `from now on the tests are green` only observes."""
 _PREFER = re.compile(
     rf"^{_POLITE}(?:(?:i|we)(?:['’]d| would)? (?:(?:really|strongly|generally|usually|always|much) )*prefer"
     r"|i (?:really )?(?:don['’]?t like|do not like|dislike|hate|love) (?:it )?when|my (?:preference|preferred [\w-]+) is)\s+(?P<rest>\S.*)",
@@ -200,13 +210,14 @@ def read_sentence(  # noqa: C901, PLR0911  # a list of cases, in order
         return None
     if _DECISION_LEAD.search(sentence.lead):
         return (DECIDED, Kind.DECISION) if not _UNDECIDED.search(said) else None
-    if sum(not is_stop_word(word) for word in words(said)) < _TELLING_MIN:
+    telling = sum(not is_stop_word(word) for word in words(said)) + ("`" in sentence.text)
+    if telling < _TELLING_MIN:
         return None
     lead = sentence.lead.rpartition(" ")[2]
     if _TASK.match(said) or lead in ("todo", "to-do"):
         return TASK, Kind.TASK
     form = _find_rule(said)
-    if match := _REMEMBER.match(said):
+    if match := _REMEMBER.match(said) or _REMEMBER_THAT.match(said):
         is_rule = form or _ABSOLUTE.search(match["rest"])
         kind = Kind.INSTRUCTION if is_rule else _find_kind(match["rest"])
         return (REMEMBER, kind) if kind else None
@@ -220,8 +231,15 @@ def read_sentence(  # noqa: C901, PLR0911  # a list of cases, in order
         return form, Kind.INSTRUCTION
     if (match := _PREFER.match(said)) and not _CHOICE.match(match["rest"]):
         return (PREFER, Kind.PREFERENCE) if not HERE.search(said) else None
-    is_decided = _DECIDED.match(said) or _SETS_VALUE.search(said)
-    return (DECIDED, Kind.DECISION) if is_decided and not _DATED.search(said) else None
+    is_decided = (_DECIDED.match(said) or _SETS_VALUE.search(said)) and not _DATED.search(said)
+    return (DECIDED, Kind.DECISION) if is_decided else _read_lasting(said)
+
+
+def _read_lasting(said: str) -> tuple[Form, Kind] | None:
+    """Read “from now on” before what binds: `from now on every migration needs a review`."""
+    match = _STATES_LASTING.match(said)
+    is_rule = match is not None and _BINDS.search(match["rest"]) and _find_kind(match["rest"])
+    return (LASTING, Kind.INSTRUCTION) if is_rule and not HERE.search(said) else None
 
 
 def _rules_out(said: str) -> bool:
@@ -277,8 +295,8 @@ def _clean(text: str, form: Form) -> str:
     """A sentence without the words that only ask to remember it."""
     if form in (LASTING, DECIDED):
         return (_LASTING_LEAD if form is LASTING else _DECIDED_TO).sub("", text) or text
-    pattern = {REMEMBER.rule: _REMEMBER, TASK.rule: _TASK}.get(form.rule)
-    match = pattern.match(text) if pattern else None
+    patterns = {REMEMBER.rule: (_REMEMBER, _REMEMBER_THAT), TASK.rule: (_TASK,)}.get(form.rule, ())
+    match = next(filter(None, (pattern.match(text) for pattern in patterns)), None)
     return sentences.strip_politeness(match["rest"] if match else text)
 
 

@@ -41,7 +41,7 @@ BOTH_HOLD = (
 )  # fmt: skip
 
 
-def compare(older, newer, **fields):
+def compare(older, newer):
     one, other = (
         make_summary(text, f"User: “{text}”", kind=Kind.INSTRUCTION, id=n, at=n * 1_000, authority=Authority.USER_PROMPT)
         for n, text in enumerate((older, newer), 1)

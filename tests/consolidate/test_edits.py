@@ -22,17 +22,16 @@ RULE = "Always squash before merging"
 
 
 @pytest.mark.parametrize(
-    ("title", "body", "kind", "text", "told"),
+    ("old", "kind", "text", "told"),
     [
-        (RULE, f"User: “{RULE}.”", Kind.INSTRUCTION, f"{RULE}, then delete it.", f"{RULE}, then delete it"),
-        (RULE, f"{RULE}. It keeps main short.", Kind.FACT, f"{RULE}. Main is short then.", RULE),
-        ("Git habits", f"{RULE}.", Kind.INSTRUCTION, "Never squash.", "Git habits"),
-        ("Squash before merging", f"Asked: {RULE}", Kind.CHANGE, "Asked: never squash", "Squash before merging"),
+        ((RULE, f"User: “{RULE}.”"), Kind.INSTRUCTION, f"{RULE}, then delete it.", f"{RULE}, then delete it"),
+        ((RULE, f"{RULE}. It keeps main short."), Kind.FACT, f"{RULE}. Main is short then.", RULE),
+        (("Git habits", f"{RULE}."), Kind.INSTRUCTION, "Never squash.", "Git habits"),
+        (("Squash before merging", f"Asked: {RULE}"), Kind.CHANGE, "Asked: never squash", "Squash before merging"),
     ],
 )  # fmt: skip
-def test_a_title_that_said_the_old_text_says_the_new_one(
-    vault, edit, title, body, kind, text, told
-):
+def test_a_title_that_said_the_old_text_says_the_new_one(vault, edit, old, kind, text, told):
+    title, body = old
     new = edit(vault.put(body, title=title, kind=kind), text)
     assert vault.get(new).title == told
 

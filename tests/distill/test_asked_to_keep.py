@@ -1,0 +1,42 @@
+"""“From now on” before an order or what binds, and “remember that” behind it: kept where they say something that can be understood alone."""
+
+from memd.distill.assertions import read_sentence
+from memd.distill.own_words import read_own_sentences, select_assertions
+from tests.tables import every_row
+
+KEPT = (
+    ("From now on deploy with `make deploy` only.", "said:from-now-on", "instruction"),
+    ("From now on don't touch `vendor/`", "said:from-now-on", "instruction"),
+    ("ok, from now on all dates must be in UTC", "said:from-now-on", "instruction"),
+    ("From now on migrations need a review.", "said:from-now-on", "instruction"),
+    ("every model change needs a migration, please remember that", "said:remember", "fact"),
+    ("the staging host is rebuilt on Mondays - don't forget that!", "said:remember", "fact"),
+)
+NOT_KEPT = (
+    "The build is red, remember that?",
+    "I think prices are in cents, remember that",
+    "he said prices are in cents, remember that",
+    "run the linter now, please remember that",
+    "> every change needs a tag, remember that",
+    "From now on maybe all dates are in UTC",
+    "From now on are all dates in UTC?",
+    "He said: from now on all dates are in UTC",
+    "remember that",
+    "From now on everything breaks",
+    "From now on the tests are green",
+)
+
+
+def read(text):
+    found = filter(None, map(read_sentence, select_assertions(read_own_sentences(text))))
+    return [(form.rule, str(kind)) for form, kind in found]
+
+
+@every_row(("text", "rule", "kind"), KEPT)
+def test_what_the_user_asks_to_keep_is_kept(text, rule, kind):
+    assert read(text) == [(rule, kind)]
+
+
+@every_row("text", NOT_KEPT)
+def test_what_is_doubted_asked_reported_or_ordered_for_once_is_not(text):
+    assert read(text) == []
