@@ -36,6 +36,8 @@ _BATCH_TIMEOUT_S = 300.0
 _SEARCHABLE_TIMEOUT_S = 60.0
 """Seconds to wait after an import until all of it can be searched."""
 _LINES_MAX = 20
+_STEPS = 10
+"""Lines of progress where there is no terminal."""
 _OUTCOMES = {
     "created": "new",
     "duplicate": "already known",
@@ -390,7 +392,7 @@ def _format_transcript_report(report: TranscriptImportReport) -> Iterator[str]:
     if report.is_dry_run and not report.outcomes and report.events:
         yield "no daemon runs that could tell which of them are already stored"
     elif report.outcomes:
-        labels = {"duplicate": "already known"}
+        labels = {"duplicate": "stored already, or repeated by a resumed session"}
         labels |= {"stored": "would be stored"} if report.is_dry_run else {}
         counts = (f"{count:,} {labels.get(name, name)}" for name, count in report.outcomes.items())
         yield f"of these: {', '.join(counts)}"
@@ -572,17 +574,20 @@ def _showing_progress() -> Iterator[FileProgress]:
 
 @contextlib.contextmanager
 def _show_progress() -> Iterator[FileProgress]:
-    """Draw a progress bar on a terminal; else print each file to stderr when it was read."""
+    """Draw a progress bar on a terminal; else print finished files to stderr, at most one for each tenth of the bytes."""
     if sys.stderr.isatty():
         with progress_bar("reading") as update:
             yield lambda path, done, total: update(done, total, _format_progress(path, done, total))
         return
     last_path = last_line = ""
+    read = printed = 0
 
     def print_finished(path: str, done: int, total: int) -> None:
-        nonlocal last_path, last_line
-        if last_line and path != last_path:
+        nonlocal last_path, last_line, read, printed
+        if last_line and path != last_path and read > printed:
             print(last_line, file=sys.stderr)
+            printed = read
+        read = done * _STEPS // max(total, 1)
         last_path, last_line = path, _format_progress(path, done, total)
 
     yield print_finished

@@ -147,7 +147,7 @@ def _list_remarks(answer: dict[str, Any]) -> Iterator[str]:
         )
         yield f"(not shown: {', '.join(counts)})"
     for retriever, reason in answer.get("degraded", {}).items():
-        yield f"({retriever} could not answer: {output.one_line(reason)})"
+        yield f"({retriever}: {output.one_line(reason)})"
 
 
 # ── list ─────────────────────────────────────────────────────────────────────────────────────────

@@ -285,8 +285,10 @@ def _describe(one: Memory, terminal: Screen) -> Iterator[str]:
     yield from output.wrap(headline, width)
     word = f"{one['kind']}, {one['authority']}, {output.format_time(one['at'])}"
     yield _label("", terminal.paint(word, "dim"))
-    for quote in one["proof"]:
-        who = _SPEAKERS.get(quote["kind"], "the agent or a tool")
+    is_answer = str(one["rule"]).startswith("answer:")
+    for number, quote in enumerate(one["proof"]):
+        other = "you, in a dialogue" if is_answer and not number else "the agent or a tool"
+        who = _SPEAKERS.get(quote["kind"], other)
         text = f"“{output.one_line(quote['quote'])}” ({who}, {output.format_time(quote['at'])})"
         yield from _wrap("said", text, width)
     if one["about"]:
@@ -319,7 +321,7 @@ def _wrap(name: str, text: str, width: int) -> Iterator[str]:
 
 
 def _label(name: str, text: str) -> str:
-    return f"  {name:<{_LABEL_WIDTH - 2}}{text}"
+    return f"  {name:<{_LABEL_WIDTH - 3}} {text}"
 
 
 # ── One by one ───────────────────────────────────────────────────────────────────────────────────

@@ -15,7 +15,7 @@ from memd.belief.notes import split_note
 from memd.belief.supersede import STOOD_RULE, describe_standing
 from memd.belief.values import ReplacedValue, describe_line, read_set_values
 from memd.errors import BadRequest, UnknownId
-from memd.models import NOTED, Edge, Event, Kind, Stance, Summary, Supersession, Tier
+from memd.models import NOTED, Authority, Edge, Event, Kind, Stance, Summary, Supersession, Tier
 from memd.recall.types import (
     JudgmentLink,
     PastInjection,
@@ -392,8 +392,10 @@ def _describe_values(summary_id: int, values: Sequence[ReplacedValue]) -> tuple[
 
 
 def _is_unconfirmed(summary: Summary, said: Sequence[JudgmentLink]) -> bool:
-    """Return whether a claim was captured from a conversation, said once, and never confirmed."""
-    if summary.tier is not Tier.CAPTURED or summary.duplicates > 1 or summary.pinned_at:
+    """Return whether a claim rests on an agent's or a tool's word, said once, and was never confirmed."""
+    if summary.tier not in {Tier.CAPTURED, Tier.AGENT} or summary.authority >= Authority.USER_TOLD:
+        return False
+    if summary.duplicates > 1 or summary.pinned_at:
         return False
     if summary.kind not in _CLAIMS and summary.rule != _STATED_FIX:
         return False

@@ -329,8 +329,7 @@ class WhyResponse(Strict):
     """Where it holds, as its speaker said it: tests, for now, that session, a file; else in all of its project."""
     verdict: str
     """current, superseded by #n, value replaced by #n, contradicted by #n, expired, archived, or unconfirmed (a
-    claim picked up from a conversation, said once, that nobody has borne out); recorded for
-    an event, known by its edges for a file."""
+    claim of an agent's, said once, that nobody has borne out); recorded for an event, known by its edges for a file."""
     used: NotRequired[UseCount]
     shown_unasked: NotRequired[InjectionCount]
     relations: list[RelationItem]

@@ -59,7 +59,7 @@ def test_a_dry_run_asks_the_daemon_what_is_stored(memd, tmp_path):
     for sample in SAMPLES.rglob("*.jsonl"):  # the same, where nothing was read yet
         shutil.copy(sample, tmp_path)
     ran = memd("import", "claude-code", tmp_path, "--dry-run")
-    assert "of these: 25 already known\n" in ran.out
+    assert "of these: 25 stored already, or repeated by a resumed session\n" in ran.out
     for copy in tmp_path.iterdir():
         copy.unlink()
     line = {"type": "user", "sessionId": "new", "uuid": "u", "message": {"content": "Hello?"}}
@@ -86,6 +86,15 @@ def test_each_finished_file_is_a_line(capsys):
         for path, done in (("a", 1), ("a", 5), ("b", 7), ("b", 9)):
             progress(path, done, 9)
     assert capsys.readouterr().err == "5 B of 9 B  a\n9 B of 9 B  b\n"
+
+
+def test_of_many_files_one_line_a_tenth_is_enough(capsys):
+    with _show_progress() as progress:
+        for number in range(200):
+            progress(f"file {number}", number + 1, 200)
+    lines = capsys.readouterr().err.splitlines()
+    assert len(lines) == 10
+    assert lines[-1].endswith("file 199")
 
 
 def hear_interrupts():
@@ -182,7 +191,7 @@ def test_all_of_it_is_found_shown_and_imported_at_once(machine):
     assert ran.out.count("\n  read 1 ") == 4
     assert ran.out.endswith("all can be searched\n")
     counts = re.findall(r"^(.+?) of (.+?)  /", ran.err, re.MULTILINE)
-    assert len(counts) == 5
+    assert len(counts) == 4  # the torn file is not a tenth of it
     assert {total for _, total in counts} == {counts[-1][0]}, "one count for all sources"
     machine.wait_for(lambda status: status["events"]["count"] == 27)  # nine of each session
     torn.unlink()

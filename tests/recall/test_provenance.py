@@ -4,7 +4,18 @@ from pathlib import Path
 import pytest
 
 from memd.errors import BadRequest, UnknownId
-from memd.models import Draft, EdgeType, EventKind, Kind, NewEvent, SessionRef, Stance, Tier
+from memd.models import (
+    NOTED,
+    Authority,
+    Draft,
+    EdgeType,
+    EventKind,
+    Kind,
+    NewEvent,
+    SessionRef,
+    Stance,
+    Tier,
+)
 from memd.recall import provenance
 from memd.recall.provenance import EDGES_MAX, QUOTE_CHARACTERS, explain_node
 from memd.recall.types import TranscriptPosition, UsageHistory
@@ -245,7 +256,8 @@ async def test_a_claim_stated_once_is_unconfirmed_until_it_is_judged(graph):
         (Kind.INSTRUCTION, "instruction:always", Tier.CAPTURED, "unconfirmed"),
         (Kind.FIX, "stated-fix", Tier.CAPTURED, "unconfirmed"),
         (Kind.FIX, "same-command", Tier.CAPTURED, "current"),
-        (Kind.FACT, "remembered", Tier.AGENT, "current"),
+        (Kind.FACT, "remembered", Tier.AGENT, "unconfirmed"),
+        (Kind.FACT, "remembered", Tier.FILE, "current"),
         (Kind.CHANGE, "turn", Tier.CAPTURED, "current"),
     ],
 )
@@ -254,6 +266,14 @@ async def test_only_what_was_picked_up_and_may_be_wrong_needs_confirming(
 ):
     number = graph.summary("x", kind=kind, rule=rule, tier=tier)
     assert (await graph.why(number)).verdict == verdict
+
+
+@pytest.mark.parametrize(
+    ("authority", "rule"), [(Authority.USER_TOLD, NOTED), (Authority.USER_PROMPT, "said:always")]
+)
+async def test_what_the_user_said_holds_though_he_said_it_once(graph, authority, rule):
+    number = graph.summary("x", kind=Kind.FACT, tier=Tier.AGENT, authority=authority, rule=rule)
+    assert (await graph.why(number)).verdict == "current"
 
 
 async def test_a_repeated_or_pinned_memory_is_confirmed(graph):
