@@ -363,7 +363,7 @@ def find_replaced_order(older: Claims, newer: Claims, *, turns: bool) -> ValueCh
     `turns`: the later one says that it is another one than before. Without that, or where a place may have several
     values, it is a change in part: the two are to be judged.
     """
-    was, now = _read_orders(older), _read_orders(newer)
+    was, now = [_drop_passed(one) for one in _read_orders(older)], _read_orders(newer)
     if len(was) != 1 or _ADDS.search(newer.flat_text) or not _is_order(was[0]):
         return None
     found = (_pass_over(was[0], one) or _fill_slot(was[0], one, turns=turns) for one in now)
@@ -397,6 +397,17 @@ def _read_orders(claims: Claims) -> list[Clause]:
             if keys[-1:] and keys[-1] in _REASONS:
                 break
     return found
+
+
+def _drop_passed(clause: Clause) -> Clause:
+    """The clause without the value that it passes over itself at its end: `use pnpm instead of npm`."""
+    keys = [t.key for t in clause]
+    for at in range(1, len(keys)):
+        for mark in _GIVEN_UP:
+            start = at + len(mark)
+            if tuple(keys[at:start]) == mark and 0 < len(keys) - start <= _SLOT_MAX:
+                return clause[:at]
+    return clause
 
 
 def _pass_over(older: Clause, newer: Clause) -> ValueChange | None:

@@ -14,6 +14,8 @@ REPLACED = (
     ("Branch feature work from develop", "Branch feature work from main now"),
     ("Write commit messages in English", "Write commit messages in German rather than English"),
     ("Use npm", "Use pnpm instead of npm"),
+    ("Use pnpm instead of npm", "Use yarn instead of pnpm"),
+    ("Use spaces, not tabs", "Use tabs, not spaces"),
     ("Use npm for installs because it is there", "Use pnpm, not npm, for installs"),
     ("Use Redis for the cache because Memcached lost data", "Use Valkey for the cache instead of Redis because of the licence"),
 )  # fmt: skip
@@ -26,6 +28,8 @@ IN_DOUBT = (
     ("Copy rows from orders into archive", "From now on copy rows from archive into orders"),
 )  # fmt: skip
 BOTH_HOLD = (
+    ("Use pnpm instead of npm", "Use yarn instead of npm"),
+    ("Use eslint for the frontend and the docs", "Use biome instead of eslint for the frontend"),
     ("Use tabs in `Makefile`", "From now on use tabs in `main.go`"),
     ("Log in via SSO", "Log in via password now"),
     ("Run tests with -x", "From now on run tests with -v"),
