@@ -89,6 +89,7 @@ _ANCHOR_SIGNS: dict[Anchor, str] = {
     "pull request": "プルリク|PR",
     "done": "完成|结束|結束|完了|終わ|終え|완료|끝",
 }
+_ANNOUNCEMENT = WORDS.compile("announcement", re.IGNORECASE)
 _NEAR, _GAP = 2, 3
 """Words from the end of a clause, and between what belongs together."""
 _WORD = compile_lazily(r"[^\W_]+(?:['’][^\W_]+)*|[,;:()—–、，：；]|\s-\s|(?<=\w)\.(?=\s|$)")
@@ -151,6 +152,7 @@ def read_checks(text: str) -> tuple[RuleCheck, ...]:
 
 
 def _read_sentence(sentence: str) -> Iterator[RuleCheck]:
+    sentence = _ANNOUNCEMENT.sub("", sentence)
     arguments = list(find_arguments(sentence))
     if not arguments or sentence.rstrip().endswith(("?", "？")):
         return
