@@ -7,15 +7,17 @@ outcome says what was achieved (`the issue might be …` does not), and what one
 import functools
 import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 
-from memd.belief.polarity import has_negation, list_conditions
+from memd.belief.polarity import has_negation, is_negation, list_conditions, list_folded
 from memd.belief.standing import find_other_scope
 from memd.distill.text import is_question, split_sentences
 from memd.index import entities
 from memd.injection.choice import TITLES_CACHED, CandidateGroup, measure_age
 from memd.models import Authority, Kind
+from memd.store.session_context import COMMITS, LEFT_OPEN
 from memd.store.types import ContextCandidate
-from memd.text import content_stems, find_sentence_ends, fold, is_stop_word, one_line
+from memd.text import content_stems, find_sentence_ends, fold, is_stop_word, one_line, words
 
 TITLE_CHARACTERS = 240
 """Of a title with the rest of its sentence: half of a rule may be another rule."""
@@ -72,6 +74,14 @@ _ANSWER_CHARACTERS = 120
 _QUESTION_CHARACTERS = 50
 """So much of a question says what it is about."""
 _COMMITS_SHOWN = 2
+_ANSWERED_WITH = re.compile(r"^(?:Answered|Said last): ", re.MULTILINE)
+_OPENING_CHARACTERS, _DONE_SHARE, _TITLE_SHARE = 200, 0.5, 0.8
+"""So much of an answer says what was done. On people left out every ninth of the user's late sentences is one that was
+done by this share, and fewer of them were wanted than of the others."""
+_TAKES_AWAY = frozenset(
+    "remove removes removed drop drops dropped skip skips hide hides hidden exclude excludes excluded omit omits omitted".split()  # noqa: SIM905  # a page of quotes reads worse
+)
+_LASTING = list_folded("frequencies") | list_folded("conditions")
 _PLAIN_WORD = re.compile(r"[^\W\d_]+(?=[\s,:]|$)")
 _PAIRS = (("“", "”"), ("(", ")"), ("«", "»"))
 _SUBJECT = re.compile(r"^[^\s:][^:]{0,60}:\s+(?=\S)")
@@ -185,6 +195,61 @@ def _find_ends(text: str, *, is_rule: bool) -> Iterator[int]:
         is_begun = rest[0].startswith(":") and len(clause.split()) < _CLAUSE_WORDS_MIN
         if start >= _LEFT_MIN * len(text) and not (is_inside or is_needed or is_begun):
             yield start
+
+
+def is_done(text: str, work: Iterable[tuple[str, str]]) -> bool:
+    """Return whether one of these pieces of work, (title, body), did what a sentence asks for."""
+    return any(
+        _covers(text, read_outcome(body), _DONE_SHARE)
+        or (not LEFT_OPEN.search(body) and _covers(text, title, _TITLE_SHARE))
+        for title, body in work
+    )
+
+
+def _covers(text: str, told: str, share: float) -> bool:
+    asked = set(content_stems(text))
+    return len(asked.intersection(content_stems(told))) >= share * len(asked)
+
+
+def read_outcome(body: str) -> str:
+    """Read what came of a piece of work: the opening of its answer but what is not done, and the subjects of its commits."""
+    answer = _ANSWERED_WITH.search(body)
+    opening = body[answer.end() :][:_OPENING_CHARACTERS] if answer else ""
+    left = "".join(LEFT_OPEN.findall(body))
+    done = (
+        one
+        for one in split_sentences(opening)
+        if one not in left and not denies(one) and not is_question(one)
+    )
+    return "\n".join((*done, *COMMITS.findall(body)))
+
+
+def denies(text: str) -> bool:
+    """Return whether a sentence has a negation other than that something is to be taken away, which is done once."""
+    return any(is_negation(word) and fold(word) not in _TAKES_AWAY for word in words(text))
+
+
+def limits(text: str) -> bool:
+    """Return whether a sentence denies, sets a condition, or tells how often: a limit or a custom, which nothing that is done ends."""
+    return denies(text) or any(fold(word) in _LASTING for word in words(text))
+
+
+def drop_done(outcomes: Sequence[ContextCandidate]) -> list[ContextCandidate]:
+    """Drop from what each piece of work left open what a later one did."""
+    told = [(one.at, one.title, one.body) for one in outcomes]
+    return [
+        replace(
+            one,
+            left_open=tuple(
+                left
+                for left in one.left_open
+                if not is_done(left, ((title, body) for at, title, body in told if at > one.at))
+            ),
+        )
+        if one.left_open
+        else one
+        for one in outcomes
+    ]
 
 
 def find_unfit(

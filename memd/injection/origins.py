@@ -435,7 +435,8 @@ def tell_card(card: ContextCandidate, reader: OriginReader) -> ContextCandidate:
     if card.kind in lines.OUTCOME_KINDS and GAP in title and title != said:
         title = ""  # half of a report tells nothing
     files = tuple(path for path in card.edited if reader.is_name(memory, path))
-    return replace(card, title=title, edited=files)
+    left_open = tuple(filter(None, (reader.tell(memory, one) for one in card.left_open)))
+    return replace(card, title=title, edited=files, left_open=left_open)
 
 
 def tell_offers(

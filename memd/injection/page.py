@@ -66,6 +66,8 @@ class ContextLine:
     note: str = ""
     """A remark behind the title."""
     snippet: str = ""
+    left_open: str = ""
+    """What the work left to be done, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +191,10 @@ def _format_line(
     day, speaker = ("" if one == above else one for one, above in zip(own, shared, strict=True))
     said = ", ".join(filter(None, (line.kind.value if with_kind else "", speaker)))
     told = " ".join(filter(None, (day, said)))
-    return f"- #{line.id} {told}{': ' if told else ''}{title}{marks}"
+    still = (
+        f"\n  Still open: {clean_text(line.left_open, HIT_CHARACTERS)}" if line.left_open else ""
+    )
+    return f"- #{line.id} {told}{': ' if told else ''}{title}{marks}{still}"
 
 
 def format_day(at: int) -> str:

@@ -203,7 +203,7 @@ def read_candidates(
     allowed, left_out = _split_allowed(groups, find_objection, guides)
     is_wanted = moment != "resume" and _count_said(allowed) > 0
     prompts = read_late_prompts(tx, here, now) if is_wanted else None
-    said = _choose_said(tx, here, allowed, prompts) if prompts else ()
+    said = _choose_said(tx, here, allowed, prompts, now) if prompts else ()
     own = read_own_words(tx, here, allowed, moment, now) if moment in ("compact", "resume") else ()
     said, own = (tuple(one for one in some if not guides.say(one.text)) for some in (said, own))
     return SessionCandidates(allowed, left_out, prompts, said, own)
@@ -287,13 +287,14 @@ def _choose_said(
     here: SessionState,
     groups: Sequence[CandidateGroup],
     prompts: Sequence[tuple[int, str]],
+    now: int,
 ) -> tuple[SaidSentence, ...]:
     """Choose the user's own likeliest sentences of the last sessions, because there are no notes."""
     if here.project is None:
         return ()
     known = [f"{one.title} {one.body}" for one in _list_noted(groups)]
     likely = choose_said(prompts, known, _count_said(groups))
-    # What only steers, as `commit and push` does, or asks is no reason to show one that is less likely.
+    # What only steers, as `commit and push` does, asks or was done is no reason to show one that is less likely.
     chosen = [
         one
         for one in likely
@@ -301,7 +302,14 @@ def _choose_said(
         and not _is_question(one.text)
         and lines.stands_alone(one.text)
     ]
-    return _leave_rejected(tx, chosen, here.project.id)
+    since = min((one.at for one in chosen), default=now)
+    work = session_context.work_since(tx, here.project.id, since, _CANDIDATES_MAX)
+
+    def stands(one: SaidSentence) -> bool:
+        later = ((title, body) for at, title, body in work if at >= one.at)
+        return lines.limits(one.text) or not lines.is_done(one.text, later)
+
+    return _leave_rejected(tx, list(filter(stands, chosen)), here.project.id)
 
 
 def read_late_prompts(tx: Connection, here: SessionState, now: int) -> tuple[tuple[int, str], ...]:
@@ -387,7 +395,8 @@ def _read_project_groups(
     known += read_standing(Kind.FACT) + noted
     since = now - _FAILURE_DAYS_MAX * DAY_MS
     failures = session_context.open_failures(tx, ids, since, now, _CANDIDATES_MAX)
-    work = _once_each((*failures, *_read_outcomes(tx, here, now)))
+    outcomes = _read_outcomes(tx, here, now)
+    work = _once_each((*failures, *lines.drop_done(outcomes)))
     groups = [
         CandidateGroup(RULES_HEADING, read_rules(tx, here, now), stands=True),
         CandidateGroup(DECISIONS_HEADING, _once_each(decisions), stands=True),

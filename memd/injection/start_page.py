@@ -289,6 +289,9 @@ def make_candidate(
 # ── The line of one memory ───────────────────────────────────────────────────────────────────────
 
 _FILES_SHOWN = 3
+_OPEN_SHOWN, _OPEN_CHARACTERS = 2, 200
+_LABEL = re.compile(r"^(?:\w+ ){0,2}\w+: +")
+"""The agent's own heading of what it left: the line has one."""
 _AUTHOR_CHARACTERS = 40
 _BRANCH_CHARACTERS = 60
 
@@ -308,7 +311,9 @@ def line_of_card(
     is_rule = card.kind in (Kind.INSTRUCTION, Kind.PREFERENCE)
     title = shorten_sentence(drop_project(card.title, project), width, is_rule=is_rule)
     told = card.id, card.kind, title, card.at, card.authority
-    return ContextLine(*told, is_pinned=card.is_pinned, note=note)
+    still = card.left_open[:_OPEN_SHOWN] if width == TITLE_CHARACTERS else ()
+    left_open = "; ".join(one_line(_LABEL.sub("", text), _OPEN_CHARACTERS) for text in still)
+    return ContextLine(*told, is_pinned=card.is_pinned, note=note, left_open=left_open)
 
 
 def _name_client(source: str, asking: str) -> str:

@@ -53,7 +53,9 @@ _OUTCOMES_READ_MAX = 60
 _FILES_MAX = 20
 # Found in a mapping in a fraction of the time that the enumeration takes to find its member.
 _KINDS = {kind.value: kind for kind in Kind}
-_COMMITTED = re.compile(rf"^{COMMITTED}(.+)$", re.MULTILINE)
+COMMITS = re.compile(rf"^{COMMITTED}(.+)$", re.MULTILINE)
+LEFT_OPEN = re.compile(r"^Open: (.+)$", re.MULTILINE)
+"""What the body of a turn says is still to be done."""
 _NEWEST_FIRST = " ORDER BY s.at DESC"
 _HOLDS_FOR_FILE = "s.tags LIKE '%\"scope:file:%'"
 _USED = "(s.revisions + s.duplicates - 2 + coalesce((SELECT count FROM uses u WHERE u.summary_id = s.id), 0))"
@@ -261,7 +263,24 @@ def last_outcomes(  # two limits
             found.append(left)
         if len(found) == sessions:
             break
-    return [_with_its_work(tx, candidate) for left in found for candidate in left]
+    return [
+        _with_its_work(tx, candidate, is_last=number == 0)
+        for left in found
+        for number, candidate in enumerate(left)
+    ]
+
+
+def work_since(
+    tx: Connection, project_id: int, since: int, limit: int
+) -> list[tuple[int, str, str]]:
+    """(time, title, body) of the latest work that changed something in a project since then."""
+    wanted = Filter(project_ids=(project_id,), kinds=_OUTCOME_KINDS, since=since)
+    where, bound = wanted.condition()
+    rows = tx.execute(
+        f"SELECT s.at, s.title, s.body FROM summaries s WHERE {where}{_NEWEST_FIRST} LIMIT ?",
+        (*bound, limit),
+    )
+    return [(int(at), str(title), str(body)) for at, title, body in rows]
 
 
 def _outcomes_of(
@@ -280,8 +299,8 @@ def _outcomes_of(
     return _find_candidates(tx, left, f"s.episode IS NULL{_NEWEST_FIRST}", 1)
 
 
-def _with_its_work(tx: Connection, one: ContextCandidate) -> ContextCandidate:
-    """A candidate with the files that it edited, and the commits that its body names."""
+def _with_its_work(tx: Connection, one: ContextCandidate, *, is_last: bool) -> ContextCandidate:
+    """A candidate with the files that it edited, the commits that its body names, and of the last what is open since."""
     rows = tx.execute(
         "SELECT to_id FROM edges WHERE from_kind = 'summary' AND from_id = ? AND type = 'edits'"
         " ORDER BY id LIMIT ?",
@@ -289,7 +308,16 @@ def _with_its_work(tx: Connection, one: ContextCandidate) -> ContextCandidate:
     )
     edited = tuple(path for (path,) in rows)
     ((body,),) = tx.execute("SELECT body FROM summaries WHERE id = ?", (one.id,))
-    return replace(one, edited=edited, commits=tuple(_COMMITTED.findall(body)))
+    left_open: tuple[str, ...] = ()
+    if is_last and one.session_id is not None:
+        since = Filter(session_id=one.session_id, since=one.at)
+        where, bound = since.condition()
+        rows = tx.execute(
+            f"SELECT s.body FROM summaries s WHERE {where} AND s.rule LIKE 'turn%'{_NEWEST_FIRST}",
+            bound,
+        )
+        left_open = tuple(line for (told,) in rows for line in LEFT_OPEN.findall(told))
+    return replace(one, edited=edited, commits=tuple(COMMITS.findall(body)), left_open=left_open)
 
 
 def _of_each_project(
