@@ -16,7 +16,7 @@ from memd.distill.distiller import Distiller
 from memd.injection import evidence, known_fixes, prompt_gate, start
 from memd.injection.choice import CandidateGroup
 from memd.injection.evidence import read_task
-from memd.injection.known_fixes import read_signature
+from memd.injection.known_fixes import ErrorSignature, read_signature
 from memd.injection.moments import InjectedContext, InjectionMoment
 from memd.injection.origins import OriginReader, ToldTexts, tell_offers
 from memd.injection.page import estimate_tokens, format_hits
@@ -56,7 +56,7 @@ _SETTINGS = {
     "prompt": "prompt", "file": "files", "failure": "failures", "subagent": "subagents",
 }  # fmt: skip
 """Moment → the setting that switches it; of a session's start `session_start`."""
-_EVIDENCE_TOKENS, _SUBAGENT_TOKENS = 200, 400
+_EVIDENCE_TOKENS = 400
 _FIXES_SHOWN = 2
 FIXED_HEADING = "The same failed here before; what fixed it"
 
@@ -65,8 +65,8 @@ FIXED_HEADING = "The same failed here before; what fixed it"
 class RecentInjections:
     """Injections into a session that the vault may not have yet. Times are UTC milliseconds."""
 
-    shown: Mapping[int, int]
-    """Memory → when it was shown."""
+    shown: Mapping[int, tuple[int, str]]
+    """Memory → when it was shown, and at which moment."""
     reset_at: int | None = None
     """When the session was last compacted or cleared."""
     tokens: int = 0
@@ -176,7 +176,9 @@ class ContextBuilder:
         elif moment.is_start:
             found = await self._build_index(draft, recent)
         else:
-            found = await self._build_evidence(draft, recent)
+            call = moment.call
+            signature = read_signature(call) if call is not None and call.error else None
+            found = await self._build_evidence(draft, recent, signature)
         return found if explain else replace(found, candidates=found.shown)
 
     async def _look_around(self, draft: ContextDraft) -> tuple[ContextDraft, SessionState]:
@@ -236,13 +238,12 @@ class ContextBuilder:
         return await self._db.read(build)
 
     async def _build_evidence(
-        self, draft: ContextDraft, recent: RecentInjections
+        self, draft: ContextDraft, recent: RecentInjections, signature: ErrorSignature | None
     ) -> InjectedContext:
-        """Build the few lines for which a file, a command, a failure or a subagent's task is evidence."""
+        """Build the few lines for which an error, a file, a command or a subagent's task is evidence."""
         moment = draft.moment
         listener = StartReader(moment.client, WorkingTree(moment.directory))
         guides = await anyio.to_thread.run_sync(self._guides.read, moment.directory)
-        signature = read_signature(moment.call) if moment.call and moment.call.error else None
         hits: list[Summary] = []
         if signature is not None:
             here = await self._read_place(draft)
@@ -258,21 +259,23 @@ class ContextBuilder:
             here = self._read_session_state(tx, draft, recent)
             if not here.switch.recalls:
                 return InjectedContext(here.switch.reason, project=here.name)
-            if signature is not None and (
-                fixes := known_fixes.find_fixes(tx, signature, hits, now)
-            ):
+            fixes = (
+                known_fixes.find_fixes(tx, signature, hits, here.project_ids, now)
+                if signature is not None
+                else []
+            )
+            if fixes:
                 group = CandidateGroup(FIXED_HEADING, tuple(fixes), limit=_FIXES_SHOWN)
             elif moment.name == "subagent":
                 group = evidence.find_rules(tx, here, moment, draft.prompt or moment.prompt, now)
             else:
                 group = evidence.find_noted(tx, moment, here, now)
-            found = start.read_evidence(
-                tx, here, group, now, guides, is_seen=moment.name != "subagent"
-            )
+            seen: start.Seen = "later" if fixes else "all"
+            seen = "nothing" if moment.name == "subagent" else seen
+            found = start.read_evidence(tx, here, group, now, guides, seen)
             found = evidence.drop_gone(found, listener.tree)
-            tokens = _SUBAGENT_TOKENS if moment.name == "subagent" else _EVIDENCE_TOKENS
             reader = OriginReader(tx, self._told)
-            return select_index(here, found, min(tokens, left), now, listener, reader)
+            return select_index(here, found, min(_EVIDENCE_TOKENS, left), now, listener, reader)
 
         return await self._db.read(build)
 
@@ -292,6 +295,12 @@ class ContextBuilder:
             make_candidate(one.hit.summary, "", one.is_shown, one.why) for one in offers
         )
         chosen = [one for one in offers if one.is_shown]
+        is_known = any(one.why == prompt_gate.SAME_ERROR for one in chosen)
+        if not is_known:
+            pasted = await anyio.to_thread.run_sync(known_fixes.read_pasted, draft.prompt)
+            fixes = await self._build_evidence(draft, recent, pasted) if pasted else None
+            if fixes is not None and fixes.text is not None:
+                return fixes
         if not chosen:
             reason = offers[0].why if offers else "nothing known fits it"
             return InjectedContext(reason, None, here.name, candidates)
@@ -372,8 +381,8 @@ class ContextBuilder:
             tx, _place_of(draft), draft.moment.event_id, with_prompts=draft.moment.name == "prompt"
         )
         shown = dict(here.injected_at)
-        for number, at_ms in recent.shown.items():
-            shown[number] = max(at_ms, shown.get(number, 0))
+        for number, last in recent.shown.items():
+            shown[number] = max(last, shown.get(number, last))
         # An event that a wrong clock dated ahead was not later than the events after it.
         ahead = self._clock() + CLOCK_SKEW_MAX_MS
         resets = [at for at in (here.context_lost_at, recent.reset_at) if at and at < ahead]

@@ -45,7 +45,7 @@ def _match_places(tx: Connection, here: SessionState, moment: InjectionMoment) -
     if touched and here.session is not None:
         told = usage.last_injected(tx, here.session.id)
         lost = events.last_context_loss(tx, here.session.id) or 0
-        touched = {n: place for n, place in touched.items() if told.get(n, -1) < lost}
+        touched = {n: place for n, place in touched.items() if told.get(n, (-1, ""))[0] < lost}
     return touched
 
 

@@ -306,7 +306,7 @@ class Injector:
         recent = self._recent.pop(key, RecentInjections({}))
         # What a subagent is told, the session has not seen.
         ids = () if moment.name == "subagent" else (one.id for one in context.shown)
-        shown = {**recent.shown, **dict.fromkeys(ids, now)}
+        shown = {**recent.shown, **dict.fromkeys(ids, (now, moment.name))}
         tokens = estimate_tokens(context.text)
         if is_reset(moment):
             self.budget.restart(key)

@@ -10,14 +10,16 @@ from dataclasses import dataclass, replace
 
 from memd.belief.notes import split_note
 from memd.distill.proof import command_output
+from memd.injection.lines import read_answer, read_outcome, stands_alone
 from memd.injection.moments import EndedCall
 from memd.injection.prompt_gate import ERROR_FIELD, MATCHED_MIN, TURN_KINDS
 from memd.models import EdgeType, Kind, Summary
 from memd.patterns import compile_lazily
 from memd.store import events, links, session_context, summaries
 from memd.store.database import Connection
+from memd.store.turns import TurnFilter, match_turns
 from memd.store.types import ContextCandidate
-from memd.text import normalised, one_line
+from memd.text import WORD, normalised, one_line, split_sentences
 
 KINDS = (Kind.FAILURE, Kind.FIX, Kind.CHANGE, Kind.DISCOVERY, Kind.NOTE, Kind.FACT, Kind.INSTRUCTION, Kind.DECISION)  # fmt: skip
 """Kinds of memories that may tell of an error and its fix."""
@@ -38,6 +40,12 @@ _FIXED = compile_lazily(
 """What the memory of a piece of work tells of a failure that came right in it."""
 _PUT_IN = compile_lazily(r"^\+ (\S.{0,79})$", re.MULTILINE)
 _CURE = compile_lazily(r"^Worked as: (.+)$", re.MULTILINE)
+_ERROR_FORM = compile_lazily(
+    r"\b[\w.]*(?:Error|Exception|Panic|PANIC|ERROR|FATAL)\b|\b(?:error|fatal|panic)(?:\[\w+\])?:|^[\w./-]+: \S.*: \S"
+)
+"""How programs begin to say what failed; within a sentence somebody else's words are before it."""
+_CLAUSE_END = compile_lazily(r"[,;.!?–—](?=\s|$)")
+_ERROR_WORDS_MIN, _PHRASE_WORDS_MAX, _TURNS_MAX = 4, 8, 8
 _EXIT = compile_lazily(r"\AExit code \d+\n")
 
 
@@ -47,19 +55,21 @@ class ErrorSignature:
 
     line: str
     """As the program said it."""
-    key: str
+    keys: tuple[str, ...]
+    """Its words that are the same in every run; then without what somebody may have written behind it, longest first."""
 
     def is_of(self, line: str) -> bool:
         """Return whether another error's line is the same apart from what differs from run to run."""
-        return make_key(line) == self.key
+        return make_key(line) == self.keys[0]
 
     def stands_in(self, text: str) -> bool:
         """Return whether a text has the error's line word for word."""
-        longest = max(self.key.split(), key=len)
+        longest = max(self.keys[-1].split(), key=len)
         # Nearly all texts lack it, and normalising them takes longer than the search that found them.
         if text.isascii() and longest.isascii() and longest not in text.lower():
             return False
-        return f" {self.key} " in f" {make_key(text)} "
+        told = f" {make_key(text)} "
+        return any(f" {key} " in told for key in self.keys)
 
 
 def make_key(line: str) -> str:
@@ -73,19 +83,57 @@ def read_signature(call: EndedCall) -> ErrorSignature | None:
     key = make_key(error.line)
     if not error.tells or len(key) < MATCHED_MIN:
         return None
-    return ErrorSignature(error.line, key)
+    return ErrorSignature(error.line, (key,))
+
+
+def read_pasted(prompt: str) -> ErrorSignature | None:
+    """Read the signature of the error in a prompt, pasted or within a sentence; None if there is none in a program's form."""
+    error = command_output.read_error(prompt[-_OUTPUT_CHARACTERS_MAX:])
+    form = _ERROR_FORM.search(error.line)
+    if not error.tells or not (error.has_signature or form):
+        return None
+    line = error.line[form.start() :] if form and not error.has_signature else error.line
+    ends = [len(line), *(found.start() for found in reversed(list(_CLAUSE_END.finditer(line))))]
+    keys = tuple(dict.fromkeys(make_key(line[:end]) for end in ends))
+    keys = tuple(one for one in keys if len(one.split()) >= _ERROR_WORDS_MIN)
+    return ErrorSignature(line, keys) if keys else None
 
 
 def find_fixes(
-    tx: Connection, signature: ErrorSignature, found: Iterable[Summary], now: int
+    tx: Connection,
+    signature: ErrorSignature,
+    found: Iterable[Summary],
+    project_ids: tuple[int, ...],
+    now: int,
 ) -> list[ContextCandidate]:
-    """Return the fixes of failures with this signature, of the memories found for it, best first; no hidden ones."""
+    """Return the fixes of failures with this signature, best first; no hidden ones.
+
+    Of the memories found for it, and of the work for which somebody pasted it.
+    """
     fixes: dict[int, None] = {}
     for memory in found:
         fixes.update(dict.fromkeys(_list_fixes(tx, signature, memory)))
-    visible = {one.id: one for one in session_context.candidates_by_ids(tx, list(fixes), now)}
-    told = (_tell_fix(visible[one], signature) for one in fixes if one in visible)
+    pasted = _list_pasted(tx, signature, project_ids)
+    ids = [*fixes, *pasted]
+    visible = {one.id: one for one in session_context.candidates_by_ids(tx, ids, now)}
+    told = [_tell_fix(visible[one], signature) for one in fixes if one in visible]
+    told += [_tell_outcome(visible[n]) for n in pasted if n in visible and n not in fixes]
     return [one for one in told if one.title]
+
+
+def _list_pasted(
+    tx: Connection, signature: ErrorSignature, project_ids: tuple[int, ...]
+) -> list[int]:
+    """List the work, latest first, that began with a prompt that has this error."""
+    steady = max(_VARYING.split(signature.line)[::2], key=len)
+    count = min(len(signature.keys[-1].split()), _PHRASE_WORDS_MAX)
+    phrase = " ".join(WORD.findall(steady)[:count])
+    where = TurnFilter(project_ids)
+    found = match_turns(tx, f'"{phrase}"', where, _TURNS_MAX) if phrase else []
+    events_with = [one.event_id for one in found if signature.stands_in(one.text)]
+    ids = {number for one in events_with for number in links.derived_from(tx, one)}
+    work = (m for m in summaries.summaries_by_ids(tx, list(ids)).values() if m.kind in TURN_KINDS)
+    return [one.id for one in sorted(work, key=lambda one: (-one.at, -one.id))]
 
 
 def _list_fixes(tx: Connection, signature: ErrorSignature, memory: Summary) -> Iterator[int]:
@@ -134,6 +182,14 @@ def _find_told(body: str, signature: ErrorSignature) -> re.Match[str] | None:
         ),
         None,
     )
+
+
+def _tell_outcome(one: ContextCandidate) -> ContextCandidate:
+    """Return the memory with what was done as title, its own may be the error; without a title if nothing was."""
+    said = [*read_outcome(one.body).split("\n"), *split_sentences(read_answer(one.body))]
+    done = (text for text in said if stands_alone(text))
+    untold = "" if one.kind is Kind.DISCOVERY else one.title
+    return replace(one, title=one_line(next(done, untold), _TITLE_CHARACTERS))
 
 
 def _tell_fix(one: ContextCandidate, signature: ErrorSignature) -> ContextCandidate:

@@ -75,6 +75,11 @@ _QUESTION_CHARACTERS = 50
 """So much of a question says what it is about."""
 _COMMITS_SHOWN = 2
 _ANSWERED_WITH = re.compile(r"^(?:Answered|Said last): ", re.MULTILINE)
+_NEXT_FIELD = re.compile(
+    r"^(?:Said (?:on the way|before or after)|Refused|Broken off by|Not run|Open|Files|Committed|(?:\S+ r|R)an|Set|Passed here|\S+ reported)\b.*:",
+    re.MULTILINE,
+)
+"""What follows the closing message in a body."""
 _OPENING_CHARACTERS, _DONE_SHARE, _TITLE_SHARE = 200, 0.5, 0.8
 """So much of an answer says what was done. On people left out every ninth of the user's late sentences is one that was
 done by this share, and fewer of them were wanted than of the others."""
@@ -211,10 +216,15 @@ def _covers(text: str, told: str, share: float) -> bool:
     return len(asked.intersection(content_stems(told))) >= share * len(asked)
 
 
+def read_answer(body: str) -> str:
+    """Read the closing message that the body of a turn has; empty without one."""
+    answer = _ANSWERED_WITH.search(body)
+    return _NEXT_FIELD.split(body[answer.end() :], maxsplit=1)[0] if answer else ""
+
+
 def read_outcome(body: str) -> str:
     """Read what came of a piece of work: the opening of its answer but what is not done, and the subjects of its commits."""
-    answer = _ANSWERED_WITH.search(body)
-    opening = body[answer.end() :][:_OPENING_CHARACTERS] if answer else ""
+    opening = read_answer(body)[:_OPENING_CHARACTERS]
     left = "".join(LEFT_OPEN.findall(body))
     done = (
         one

@@ -10,6 +10,7 @@ from memd.models import Kind
 SessionStart = Literal["startup", "resume", "clear", "compact"]
 MomentName = Literal[SessionStart, "prompt", "stop", "rule", "file", "failure", "subagent"]
 """A `rule` is one that is about to be broken."""
+STARTS = get_args(SessionStart)
 _PATH_FIELDS = ("file_path", "notebook_path")
 _SUBAGENT_FIELDS = ("prompt", "task", "description")
 
@@ -48,7 +49,7 @@ class InjectionMoment:
     @property
     def is_start(self) -> bool:
         """Return whether a session begins, or continues after it lost its context or was left."""
-        return self.name in get_args(SessionStart)
+        return self.name in STARTS
 
     @property
     def is_call(self) -> bool:
@@ -148,7 +149,7 @@ def _name_moment(payload: Mapping[str, Any]) -> MomentName | None:
     if event == "Stop":
         return "stop" if payload.get("stop_hook_active") is False else None
     # A forked session has its whole context already; other sources are not known.
-    return source if source in get_args(SessionStart) else None
+    return source if source in STARTS else None
 
 
 def hook_output(moment: InjectionMoment, text: str) -> dict[str, Any]:

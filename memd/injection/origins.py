@@ -165,9 +165,7 @@ class OriginReader:
         self._tx = tx
         self._found = found
         self._prompt = squeeze(prompt)
-        self._records: dict[int, SessionRecord | None] = {}
-        self._around: dict[int, SessionRecord | None] = {}
-        """Memory → the record of the sessions that ran when it was noted."""
+        self._records: dict[tuple[int, ...], SessionRecord | None] = {}
 
     def tell(self, memory: ToldMemory, text: str) -> str:
         """Return what may be shown of a text of this memory; empty if nothing may."""
@@ -190,50 +188,40 @@ class OriginReader:
             return ""
         if memory.authority is Authority.TOOL_OUTPUT:
             return _tell_names(text)
-        record = (
-            self._find_records_around(memory)
-            if memory.session_id is None and not memory.author
-            else self._find_record(memory.session_id)
-        )
+        sessions = self._find_sessions(memory, text)
+        record = self._find_record(sessions)
         if record is None and memory.authority >= Authority.USER_PROMPT and not memory.author:
             return text  # said on another device, where the record is
-        told = tell_text(text, record or SessionRecord())
-        if told and not self._is_heard_before(memory, told):
+        if told := tell_text(text, record or SessionRecord()):
             return told
         label = OF_ERROR.match(text)
         names = _tell_names(text) if label else ""
         return label[0] + names if label and names else ""
 
-    def _is_heard_before(self, memory: ToldMemory, told: str) -> bool:
-        """Return whether an earlier session of the project had it from a tool: memd itself may have shown it to this one."""
-        said = words(told)
+    def _find_sessions(self, memory: ToldMemory, text: str) -> tuple[int, ...]:
+        """Find the sessions of a memory: its own, or those that ran when an agent noted it, and earlier ones that said its words.
+
+        memd itself may have shown those to its own session; who said them first, said them first in the project.
+        """
+        if memory.session_id is not None:
+            own = [memory.session_id]
+        elif memory.author:
+            own = []
+        else:
+            since = memory.at - SILENCE_MAX_MS
+            own = sessions_around(self._tx, memory.project_id, since, memory.at, SESSIONS_MAX)
+        said = words(text)
         starts = range(0, max(1, len(said) - int(RUN_MIN) + 1), 2)
         phrases = (" ".join(said[at : at + int(RUN_MIN)]) for at in starts)
         sought = " OR ".join(f'"{phrase}"' for phrase in phrases if phrase)
         where = TurnFilter((memory.project_id,), until=memory.at)
         found = match_turns(self._tx, sought, where, TURNS_MAX) if sought else []
-        records = (
-            self._find_record(number)
-            for number in dict.fromkeys(one.session_id for one in found)
-            if number != memory.session_id
-        )
-        return any(record and is_others_sentence(told, record) for record in records)
+        return tuple(dict.fromkeys((*own, *(one.session_id for one in found))))
 
-    def _find_record(self, session_id: int | None) -> SessionRecord | None:
-        if session_id is None:
-            return None
-        if session_id not in self._records:
-            self._records[session_id] = read_record(self._tx, [session_id])
-        return self._records[session_id]
-
-    def _find_records_around(self, memory: ToldMemory) -> SessionRecord | None:
-        """Find the records of all sessions that ran when an agent remembered something without naming its session."""
-        if memory.id not in self._around:
-            running = sessions_around(
-                self._tx, memory.project_id, memory.at - SILENCE_MAX_MS, memory.at, SESSIONS_MAX
-            )
-            self._around[memory.id] = read_record(self._tx, running)
-        return self._around[memory.id]
+    def _find_record(self, sessions: tuple[int, ...]) -> SessionRecord | None:
+        if sessions not in self._records:
+            self._records[sessions] = read_record(self._tx, sessions)
+        return self._records[sessions]
 
     def _is_in_prompt(self, text: str) -> bool:
         """Return whether the prompt has an error's text word for word; a title also names its place."""

@@ -104,6 +104,7 @@ ERROR_FIELD = compile_lazily(r"^Error: (.+)$", re.MULTILINE)
 _EXCEPTION = compile_lazily(r"^(?:[\w.]*(?:Error|Exception|Panic)|error|fatal|panic)(?:\[\w+\])?: ")
 _MESSAGE_MIN, _BODY_CHARACTERS = 20, 2_000
 """Letters of a message that stands without its exception: shorter ones are of many errors (`command not found`)."""
+SAME_ERROR = "the prompt has its error word for word"
 _ERROR_LINES, _ERROR_CHARACTERS = 3, 200
 _ERROR_KINDS = {Kind.FAILURE, Kind.FIX}
 STATEMENT_KINDS = CLAIM_KINDS | {Kind.NOTE, Kind.TASK}
@@ -349,9 +350,7 @@ def gate_hits(  # what was found, what was asked, and what limits the choice
         objection = objection or _find_other_number(hit.summary, prompt)
         if objection is None and hit.topic_rank is None and not is_evident:
             objection = _find_other_subject(hit.summary, prompt, match)
-        found = (
-            "the prompt has its error word for word" if is_same_error else _explain_hit(hit, match)
-        )
+        found = SAME_ERROR if is_same_error else _explain_hit(hit, match)
         why = objection or found
         gated.append(GatedHit(hit, objection is None, why))
         if objection is None:

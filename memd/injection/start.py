@@ -13,6 +13,7 @@ and what it left open; after a compaction also what had been injected before.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import Literal
 
 from memd.belief.changes import StandingStatement, find_corrections, find_outdated
 from memd.belief.rejections import leave_rejected
@@ -22,6 +23,7 @@ from memd.distill.episodes import EpisodeContext, read_story
 from memd.injection import lines
 from memd.injection.choice import DAY_MS, CandidateChoice, CandidateGroup
 from memd.injection.learned import SAID_CHARACTERS_MAX, SAID_MAX, SaidSentence, choose_said, is_told
+from memd.injection.moments import STARTS
 from memd.injection.prompt_gate import read_prompt
 from memd.injection.working_tree import NO_GUIDES, Guides
 from memd.machine_text import USER, find_prompt_origin
@@ -68,6 +70,11 @@ _CAVEATS_MAX = 3
 # ── Where a session stands ───────────────────────────────────────────────────────────────────────
 
 
+Seen = Literal["all", "later", "nothing"]
+"""How much of what a session was told counts: of a fix not the start, which does not say which error it fixed; of a subagent
+nothing, because it has seen nothing of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class SessionPlace:
     """The session, as its client names it, and its project. Without a session: any new one."""
@@ -96,8 +103,8 @@ class SessionState:
     """When it last began or went on, before this event."""
     context_lost_at: int | None = None
     """When the agent last lost its context."""
-    injected_at: Mapping[int, int] = field(default_factory=dict)
-    """Summary id → when it was last injected."""
+    injected_at: Mapping[int, tuple[int, str]] = field(default_factory=dict)
+    """Summary id → when it was last injected, and at which moment."""
     prompts: tuple[str, ...] = ()
     """The session's earlier prompts, latest first."""
     branch: str | None = None
@@ -113,10 +120,15 @@ class SessionState:
         own = self.session.id if self.session else None
         return find_other_scope(tags, session_id, own, self.branch)
 
-    def why_seen(self, summary_id: int, session_id: int | None, at: int) -> str | None:
+    def why_seen(
+        self, summary_id: int, session_id: int | None, at: int, seen: Seen = "all"
+    ) -> str | None:
         """Return why the agent sees a memory already; None if it does not."""
+        if seen == "nothing":
+            return None
         since = self.context_lost_at or 0
-        if self.injected_at.get(summary_id, -1) >= since:
+        shown_at, moment = self.injected_at.get(summary_id, (-1, ""))
+        if shown_at >= since and not (seen == "later" and moment in STARTS):
             return "shown to this session already"
         is_own = session_id is not None and self.session and session_id == self.session.id
         # The turn that was compacted may have lasted until that very moment.
@@ -216,13 +228,9 @@ def read_version(tx: Connection, here: SessionState) -> tuple[object, ...]:
 
 
 def read_evidence(
-    tx: Connection, here: SessionState, group: CandidateGroup, now: int, guides: Guides, *,
-    is_seen: bool = True,
-) -> SessionCandidates:  # fmt: skip
-    """Return what of a group that was found for a moment may be shown: what no later or greater authority contradicts.
-
-    Without `is_seen` it is told to somebody who has not seen what the session has.
-    """
+    tx: Connection, here: SessionState, group: CandidateGroup, now: int, guides: Guides, seen: Seen
+) -> SessionCandidates:
+    """Return what of a group that was found for a moment may be shown: what no later or greater authority contradicts."""
     groups, outdated = _read_caveats(tx, here, [group], now)
 
     def find_objection(one: ContextCandidate, _: CandidateGroup) -> str | None:
@@ -230,7 +238,7 @@ def read_evidence(
             return why
         if one.overruled_by:
             return f"#{one.overruled_by[0]} says otherwise"
-        why = here.why_seen(one.id, one.session_id, one.at) if is_seen else None
+        why = here.why_seen(one.id, one.session_id, one.at, seen)
         return why or (None if one.is_pinned else here.why_elsewhere(one.tags, one.session_id))
 
     allowed, left_out = _split_allowed(groups, find_objection, guides)

@@ -100,13 +100,13 @@ def record_injections(tx: Connection, injected: Sequence[NewInjection]) -> None:
     )
 
 
-def last_injected(tx: Connection, session_id: int) -> dict[int, int]:
-    """Return summary id → when it was last injected into this session; its subagents' injections do not count."""
+def last_injected(tx: Connection, session_id: int) -> dict[int, tuple[int, str]]:
+    """Return summary id → (when, at which moment) it was last injected into this session; not into its subagents."""
     rows = tx.execute(
-        "SELECT summary_id, max(at) FROM injections WHERE session_id = ? AND moment <> 'subagent' GROUP BY summary_id",
+        "SELECT summary_id, max(at), moment FROM injections WHERE session_id = ? AND moment <> 'subagent' GROUP BY summary_id",
         (session_id,),
     )
-    return {int(number): int(at) for number, at in rows}
+    return {int(number): (int(at), str(moment)) for number, at, moment in rows}
 
 
 def session_injections(tx: Connection, session_id: int, limit: int = 1_000) -> list[Injection]:

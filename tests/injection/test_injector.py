@@ -108,7 +108,7 @@ async def test_an_injection_is_recorded_and_not_repeated(db, injector, builder):
     begin(db)
     assert await injector.offer(START) == "the text"
     assert await injector.offer(PROMPT) is None
-    assert builder.recent[1].shown == {1: 1_800_000_000_000}
+    assert builder.recent[1].shown == {1: (1_800_000_000_000, "startup")}
     (row,) = await injector.list_injections(1)
     assert (row.summary_id, row.moment, row.reason) == (1, "startup", "Group: pinned")
     assert injector.status() == {
