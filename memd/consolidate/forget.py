@@ -14,6 +14,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memd.belief import supersede
+from memd.belief.rejections import note_forgotten_words
 from memd.belief.supersede import active_supersessions
 from memd.consolidate import sources
 from memd.consolidate.wanted_words import WantedWords
@@ -425,6 +426,7 @@ def apply_plan(tx: Connection, plan: ForgetPlan, now: int) -> None:
         summary = store_summaries.get_summary(tx, number)
         if summary is not None:
             sources.forget_origins(tx, number, now)
+            note_forgotten_words(tx, summary, now)
             erasure.delete_memory(tx, number)
             ledger.record_forgotten(tx, summary.uid, now)
     guard = "handed on: what stood between was forgotten"

@@ -16,7 +16,7 @@ from itertools import chain
 from typing import Literal
 
 from memd.belief.changes import StandingStatement, find_corrections, find_outdated
-from memd.belief.rejections import leave_rejected
+from memd.belief.rejections import leave_retracted
 from memd.belief.standing import describe_contradiction, find_other_scope
 from memd.belief.values import describe_line, find_line, read_set_values
 from memd.distill.episodes import EpisodeContext, read_story
@@ -317,7 +317,7 @@ def _choose_said(
         later = ((title, body) for at, title, body in work if at >= one.at)
         return lines.limits(one.text) or not lines.is_done(one.text, later)
 
-    return _leave_rejected(tx, list(filter(stands, chosen)), here.project.id)
+    return _leave_retracted(tx, list(filter(stands, chosen)), here.project.id)
 
 
 def read_late_prompts(tx: Connection, here: SessionState, now: int) -> tuple[tuple[int, str], ...]:
@@ -363,7 +363,7 @@ def read_own_words(
     # What was asked was answered.
     chosen = (*new, *(one for one in said if not _is_question(one.text)))
     limit = _OWN_SAID_MAX if moment == "compact" else _OWN_SAID_MAX // 2
-    return _leave_rejected(tx, chosen[:limit], here.project.id)
+    return _leave_retracted(tx, chosen[:limit], here.project.id)
 
 
 def _is_question(text: str) -> bool:
@@ -379,10 +379,10 @@ def _read_typed(tx: Connection, session_id: int, now: int, limit: int) -> list[t
     ]
 
 
-def _leave_rejected(
+def _leave_retracted(
     tx: Connection, said: Sequence[SaidSentence], project_id: int
 ) -> tuple[SaidSentence, ...]:
-    allowed = set(leave_rejected(tx, [one.text for one in said], project_id))
+    allowed = set(leave_retracted(tx, [(one.at, one.text) for one in said], project_id))
     return tuple(one for one in said if one.text in allowed)
 
 

@@ -87,9 +87,11 @@ def noted_candidates(
     return _of_each_project(tx, project_ids, wanted, limit, "s.episode IS NULL")
 
 
-def newest_titles(tx: Connection, project_ids: Sequence[int], limit: int) -> list[str]:
-    """The titles of the newest visible memories of these projects."""
-    where, bound = Filter(project_ids=tuple(project_ids)).condition()
+def newest_titles(
+    tx: Connection, project_ids: Sequence[int], limit: int, kinds: Sequence[Kind] = ()
+) -> list[str]:
+    """The titles of the newest visible memories of these projects, of these kinds or any."""
+    where, bound = Filter(project_ids=tuple(project_ids), kinds=tuple(kinds)).condition()
     rows = tx.execute(
         f"SELECT s.title FROM summaries s WHERE {where}{_NEWEST_FIRST} LIMIT ?", (*bound, limit)
     )

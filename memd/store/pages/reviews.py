@@ -11,7 +11,7 @@ from typing import Literal, get_args
 from apsw import Connection
 
 from memd.models import GLOBAL_PROJECT, Authority, Kind, Summary, Tier
-from memd.store.filter import NOT_SUPERSEDED, marks
+from memd.store.filter import HIDES, NOT_SUPERSEDED, marks
 from memd.store.queries import fetch_ids, has_rows
 from memd.store.summaries import summaries_by_ids
 
@@ -92,6 +92,18 @@ def rejected_summaries(tx: Connection, project_id: int | None = None) -> list[Su
         (project_id, GLOBAL_PROJECT),
     )
     return list(summaries_by_ids(tx, ids).values())
+
+
+def replaced_statements(tx: Connection, project_id: int) -> list[tuple[Summary, int]]:
+    """Return what is stated in a project and was replaced, with the time of what replaces it, UTC milliseconds."""
+    rows = tx.execute(
+        "SELECT s.id, max(n.at) FROM supersessions x JOIN summaries s ON s.id = x.older_id"
+        f" JOIN summaries n ON n.id = x.newer_id WHERE {HIDES} AND s.project_id = ?"
+        f" AND s.kind IN ({marks(STATED_KINDS)}) GROUP BY s.id",
+        (project_id, *STATED_KINDS),
+    )
+    times = {int(number): int(at) for number, at in rows}
+    return [(one, times[one.id]) for one in summaries_by_ids(tx, list(times)).values()]
 
 
 def count_repeats(tx: Connection, summary_ids: Sequence[int]) -> dict[int, int]:
