@@ -6,6 +6,8 @@ while a thread is busy; a late result is dropped. What it needs is searched for 
 same moment would find the same memories. An injection counts at once in memory, and is written before the
 reply if there is time, so that a crash right after the reply does not repeat it; a power failure may. Injections into a session
 that is not stored (capture is switched off there) are only held in memory.
+
+A start that was not told, because it was late or because no daemon ran, is told with the session's next prompt.
 """
 
 from collections import Counter
@@ -25,7 +27,7 @@ from memd.injection.builder import ContextBuilder, ContextDraft, RecentInjection
 from memd.injection.moments import InjectedContext, InjectionMoment
 from memd.injection.outcomes import is_held_back
 from memd.injection.page import estimate_tokens
-from memd.store import projects, usage
+from memd.store import events, projects, usage
 from memd.store.database import Connection, Database
 from memd.store.usage import Injection, NewInjection, SpentBudget
 from memd.wakeup import AutoResetEvent
@@ -92,6 +94,8 @@ class Injector:
         self._changed = AutoResetEvent()
         self._places: dict[tuple[str, str], None] = {}
         """(client, directory) of the latest moments, the latest last."""
+        self._begun: dict[SessionKey, InjectionMoment | None] = {}
+        """Sessions of which the start was looked at, the latest last, with the start that is still to be told."""
         self._failing: str | None = None
         self._counts = Counter(asked=0, shown=0, tokens=0, late=0, failed=0)
 
@@ -197,6 +201,8 @@ class Injector:
             await build.finished.wait()
         build.is_awaited = False
         self.budget.spend(key, 0, anyio.current_time() - started)
+        if moment.is_start:
+            self._note_begun(key, None if build.context is not None else moment)
         if build.context is not None:
             self._failing = None
             return None if self.is_held_back(moment) else build.context.text
@@ -206,6 +212,32 @@ class Injector:
             log.get(self.name).warning("context_left_out", error=error)
         self._failing = error
         return None
+
+    async def offer_missed_start(self, moment: InjectionMoment) -> str | None:
+        """Return at a prompt what the start of its session was to be told and was not; None if it was told."""
+        if moment.name != "prompt" or not moment.session:
+            return None
+        key = _session_key(moment)
+        if key not in self._begun:
+            self._note_begun(key, await self._find_missed_start(moment))
+        missed = self._begun[key]
+        return None if missed is None else await self.offer(missed)
+
+    async def _find_missed_start(self, moment: InjectionMoment) -> InjectionMoment | None:
+        """Find the start of a session that has begun while no daemon ran, if this is its first prompt."""
+        try:
+            is_missed = await self._db.read_inline(lambda tx: _has_missed_start(tx, moment))
+        except MemdError:
+            return None
+        return (
+            replace(moment, name="startup", event="SessionStart", prompt="") if is_missed else None
+        )
+
+    def _note_begun(self, key: SessionKey, missed: InjectionMoment | None) -> None:
+        self._begun.pop(key, None)
+        self._begun[key] = missed
+        while len(self._begun) > SESSIONS_MAX:
+            del self._begun[next(iter(self._begun))]
 
     async def _concerns(self, moment: InjectionMoment) -> bool:
         """Return whether a tool call may be worth a context: most are not, and must cost next to nothing."""
@@ -324,6 +356,13 @@ class Injector:
 
 def _session_key(moment: InjectionMoment) -> SessionKey:
     return moment.client, moment.session
+
+
+def _has_missed_start(tx: Connection, moment: InjectionMoment) -> bool:
+    session = projects.session_of_client(tx, moment.client, moment.session)
+    if session is None or usage.count_prompts(tx, session.id, 0, moment.event_id):
+        return False
+    return events.has_begun_anew(tx, session.id) and not usage.session_injections(tx, session.id, 1)
 
 
 def is_reset(moment: InjectionMoment) -> bool:

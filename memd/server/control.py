@@ -243,7 +243,9 @@ class Control:
             return {}
         moment = replace(moment, event_id=receipt.seq)
         is_told = preparation is not None or moment.is_call
+        missed = await self._app.injector.offer_missed_start(moment)
         told = await self._app.injector.offer(moment, preparation) if is_told else None
+        told = "\n".join(filter(None, (missed, told))) or None
         costs = self._app.outcomes.costs
         if told is not None or not moment.is_call:
             name = _COSTS.get(moment.name, f"{moment.name}s")

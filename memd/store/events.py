@@ -530,6 +530,16 @@ def last_start_except(tx: Connection, session_id: int, event_id: int | None) -> 
     )
 
 
+def has_begun_anew(tx: Connection, session_id: int) -> bool:
+    """Return whether a session's start is stored at which it had no context yet: it was not resumed, nor forked."""
+    return has_rows(
+        tx,
+        f"events INDEXED BY events_marks WHERE session_id = ? AND {_IN_MARKS_INDEX}"
+        " AND kind = 'session_start' AND payload ->> '$.source' IN ('startup', 'clear')",
+        (session_id,),
+    )
+
+
 def refusals(tx: Connection, session_id: int, since: int, limit: int) -> list[Event]:
     """The latest calls of a session after a time that its user refused, in order of time."""
     rows = tx.execute(

@@ -182,6 +182,18 @@ async def test_a_late_context_is_dropped_and_logged_once(injector, builder, capl
     assert injector.status()["failing"] is None
 
 
+async def test_a_start_that_was_late_is_told_with_the_next_prompt_and_once(injector, builder):
+    builder.gate = anyio.Event()
+    with anyio.fail_after(60):
+        assert await injector.offer(START) is None
+        assert await injector.offer_missed_start(PROMPT) is None
+    builder.gate.set()
+    await anyio.wait_all_tasks_blocked()
+    assert await injector.offer_missed_start(replace(PROMPT, session="another")) is None
+    assert await injector.offer_missed_start(PROMPT) == "the text"
+    assert await injector.offer_missed_start(PROMPT) is None
+
+
 @pytest.mark.parametrize("error", [VaultBusy("busy"), KeyError("a mistake of ours")], ids=str)
 async def test_a_failure_is_logged_once_until_a_context_is_built_again(
     injector, builder, caplog, error

@@ -150,6 +150,9 @@ class FakeInjector:
     def prepare(self, moment):
         return moment
 
+    async def offer_missed_start(self, _moment):
+        return None
+
     async def offer(self, moment, preparation):
         assert moment == replace(preparation, event_id=moment.event_id)
         self.moments.append(moment)
