@@ -68,6 +68,8 @@ def mark_imported(tx: Connection, path: str, size: int, modified_at: int, now: i
     tx.execute("INSERT OR REPLACE INTO imports VALUES (?, ?, ?, ?)", (path, size, modified_at, now))
 
 
+REPOSITORY = "repository "
+"""Begins the names of the notes by which a project's repository is known again: its first commit and its origins."""
 TOLD = "told "
 """Begins the names of the notes that keep what sessions were told."""
 
