@@ -1,5 +1,6 @@
 """`memd context` and `memd injected`: what memd shows agents of its own accord."""
 
+import re
 from collections.abc import Iterator
 from typing import Any
 
@@ -9,6 +10,8 @@ from memd.cli import daemon_call, output
 from memd.cli.completion import complete_from, complete_projects
 from memd.cli.terminal import JsonOption, print_result
 
+_NUMBER = re.compile(r"- #(\d+) ")
+TOKEN_CHARACTERS = 4
 MOMENTS = ("startup", "resume", "clear", "compact", "prompt")
 
 
@@ -79,26 +82,42 @@ def run_injected(
 def _format_injections(found: dict[str, Any]) -> Iterator[str]:
     title = output.one_line(found["title"] or "without a prompt")
     yield f"session {found['session']}: {title}"
-    if not found["injections"]:
+    injections, texts = found["injections"], found["texts"]
+    if not injections and not texts:
         yield "nothing was injected"
         return
-    told = [one for one in found["injections"] if not one.get("held")]
-    used = sum(one.get("outcome") == "used" for one in told)
-    tokens = output.plural(sum(one["tokens"] for one in told), "token")
-    yield (
-        f"{output.plural(len(told), 'memory')}, about {tokens}, {used:,} used"
-        if told
-        else "held back, to compare with other sessions: inject.holdout"
-    )
-    last = None
-    for injection in found["injections"]:
-        moment = injection["at"], injection["moment"]
-        if moment != last:
-            yield f"{output.format_time(injection['at'])}  {injection['moment']}"
-        last = moment
-        title = output.one_line(injection["title"])
-        yield f"  #{injection['id']} {injection['kind']}  {title}"
-        yield f"    {output.one_line(injection['reason'])}"
-        outcome, evidence = injection.get("outcome"), injection.get("evidence")
-        if outcome in {"used", "overruled", "ignored"}:
-            yield f"    {outcome}" + (f": {output.one_line(evidence)}" if evidence else "")
+    yield _sum_up(injections, texts)
+    whys = {(one["moment"], one["id"]): list(_explain(one)) for one in injections}
+    for told in texts:
+        yield f"{output.format_time(told['at'])}  {told['moment']}"
+        for line in told["text"].splitlines():
+            yield f"  {output.clean(line)}"
+            number = _NUMBER.match(line)
+            yield from whys.pop((told["moment"], int(number[1])), ()) if number else ()
+    # What was told is kept of the last sessions only, and until something is forgotten.
+    untold = [one for one in injections if (one["moment"], one["id"]) in whys]
+    for at, moment in dict.fromkeys((one["at"], one["moment"]) for one in untold):
+        yield f"{output.format_time(at)}  {moment}"
+        for one in untold:
+            if (one["at"], one["moment"]) == (at, moment):
+                yield f"  #{one['id']} {one['kind']}  {output.one_line(one['title'])}"
+                yield from whys[moment, one["id"]]
+
+
+def _sum_up(injections: list[dict[str, Any]], texts: list[dict[str, Any]]) -> str:
+    used = sum(one.get("outcome") == "used" for one in injections)
+    if texts:
+        lines = sum(line.startswith("- ") for one in texts for line in one["text"].splitlines())
+        tokens = sum(len(one["text"]) for one in texts) // TOKEN_CHARACTERS
+        count = output.plural(lines, "line")
+    else:
+        count = output.plural(len(injections), "memory")
+        tokens = sum(one["tokens"] for one in injections)
+    return f"{count}, about {output.plural(tokens, 'token')}, {used:,} used"
+
+
+def _explain(one: dict[str, Any]) -> Iterator[str]:
+    yield f"    {output.one_line(one['reason'])}"
+    outcome, evidence = one.get("outcome"), one.get("evidence")
+    if outcome in {"used", "overruled", "ignored"}:
+        yield f"    {outcome}" + (f": {output.one_line(evidence)}" if evidence else "")

@@ -158,6 +158,7 @@ class Eraser:
             result = result.with_count("log", await anyio.to_thread.run_sync(work))
         if not dry_run:
             await self.db.write(partial(ledger.write_note, key=_SCRUB_NOTE, value="{}"))
+            await self.db.write(partial(ledger.drop_notes, beginning=ledger.TOLD))
             if rule.name == scrub.SECRETS_NAME:
                 await self.db.write(partial(note_scrubbed_secrets, version=rule.version))
             self.on_written()

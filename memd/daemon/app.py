@@ -192,6 +192,7 @@ class Daemon:
         curator = self._make_curator()
         self.team = self._make_team((sync := self._make_sync(curator)).syncer)
         self.joiner = WorktreeJoiner(db, curator, overrides, clock)
+        builder.find_copies = self.joiner.find_copies
 
         # All of it for clients, on the socket.
         tracker = EmbedderTracker(config.engines.embedder, space, clock())

@@ -11,7 +11,16 @@ from typing import Any
 
 from memd.belief import supersede
 from memd.belief.notes import name_proof, split_note
-from memd.belief.proof import Proof, QuotedNote, Said, Spoken, SpokenRecord, Unproved, prove
+from memd.belief.proof import (
+    Proof,
+    QuotedNote,
+    Said,
+    Spoken,
+    SpokenRecord,
+    Unproved,
+    prove,
+    words_of,
+)
 from memd.distill.edits import EDIT_TOOLS
 from memd.distill.episodes import QUESTION_TOOL, EpisodeContext, Story, Utterance, read_story
 from memd.distill.offers import read_options
@@ -22,7 +31,6 @@ from memd.paths import name_device
 from memd.store import events, projects, summaries, usage
 from memd.store.database import Connection
 from memd.store.turns import TurnFilter, match_turns
-from memd.text import words
 
 _TYPED_CHARACTERS_MAX = 800
 """A message up to this length was typed, whatever of it looks unusual, unless it is marked as shown."""
@@ -108,14 +116,14 @@ def read_record(tx: Connection, session_id: int, claim: QuotedNote) -> SpokenRec
 def _find_typed_earlier(tx: Connection, session_id: int, quote: str) -> int | None:
     """Find when the user first typed these words in an earlier session here: a tool that printed them since repeats him."""
     own = projects.session(tx, session_id)
-    phrase = " ".join(words(quote))
+    phrase = " ".join(words_of(quote))
     if own is None or not phrase:
         return None
     where = TurnFilter((own.project_id,), until=own.started_at)
     typed = (
         one.at
         for one in match_turns(tx, f'"{phrase}"', where, _OUTPUTS_MAX)
-        if one.role == "user" and phrase in " ".join(words("\n".join(own_parts(one.text))))
+        if one.role == "user" and phrase in " ".join(words_of("\n".join(own_parts(one.text))))
     )
     return min(typed, default=None)
 

@@ -3,7 +3,7 @@
 Building writes nothing, so the same moment gives the same context twice; `memd context` relies on that.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -19,7 +19,7 @@ from memd.injection.evidence import read_task
 from memd.injection.known_fixes import ErrorSignature, read_signature
 from memd.injection.moments import InjectedContext, InjectionMoment
 from memd.injection.origins import OriginReader, ToldTexts, tell_offers
-from memd.injection.page import estimate_tokens, format_hits
+from memd.injection.page import estimate_tokens, format_copy, format_hits
 from memd.injection.prompt_gate import GatedHit, PromptQuery
 from memd.injection.start import SessionPlace, SessionState
 from memd.injection.start_page import (
@@ -37,7 +37,7 @@ from memd.models import CLOCK_SKEW_MAX_MS, Authority, Summary
 from memd.recall.query import parse_terms
 from memd.recall.recaller import Recaller
 from memd.recall.types import Answer, Question, RelevanceGate
-from memd.store import judgments, links, session_context, summaries
+from memd.store import judgments, links, projects, session_context, summaries
 from memd.store.database import Connection, Database
 
 SETTLE_S = 0.1
@@ -48,6 +48,8 @@ _PROJECTS_COUNTED_MAX = 16
 """Projects of whose titles the words are kept."""
 _GIT_SHARE = 0.25
 """The part of the time that a hook waits which one call of git may take."""
+_JOIN_SHARE = 0.5
+"""The part of the time of a start in which a moved checkout is joined to what is known of it."""
 _HITS_MAX = 40
 """Hits among which those are looked for that fit a prompt."""
 _SPENT = "this session has been told as much as it may: inject.session_tokens"
@@ -110,6 +112,8 @@ class ContextBuilder:
         self._config = config
         self._clock = clock
         self._overrides = overrides
+        self.find_copies: Callable[[], Awaitable[Mapping[str, str]]] | None = None
+        """Joins a checkout that was moved; returns project → another directory of its repository."""
         self._told = ToldTexts()
         self._guides = GuideReader()
         self._pages = KeptPages()
@@ -207,6 +211,10 @@ class ContextBuilder:
             with anyio.move_on_after(SETTLE_S):
                 await self._distiller.settle(moment.event_id)
 
+        copies: Mapping[str, str] = {}
+        if moment.name == "startup" and self.find_copies is not None:
+            with anyio.move_on_after(self._config.session_s * _JOIN_SHARE):
+                copies = await self.find_copies()
         is_anew = moment.name in ("compact", "clear")
         left = self._config.session_tokens - (0 if is_anew else recent.tokens)
         tree = WorkingTree(moment.directory, self._config.session_s * _GIT_SHARE)
@@ -231,6 +239,8 @@ class ContextBuilder:
             found = start.read_candidates(tx, here, moment.name, now, guides)
             reader = OriginReader(tx, self._told)
             context = select_index(here, found, tokens, now, listener, reader)
+            if context.text is None and moment.name == "startup":
+                context = replace(context, text=_name_copy(tx, here, copies))
             if is_kept:
                 self._pages.keep(place, rests_on, found, context)
             return context
@@ -391,6 +401,15 @@ class ContextBuilder:
             here, injected_at=shown, context_lost_at=max(resets, default=None), last_at=last_at,
             branch=draft.branch,
         )  # fmt: skip
+
+
+def _name_copy(tx: Connection, here: SessionState, copies: Mapping[str, str]) -> str | None:
+    """Name the project of another checkout of this repository, where nothing is known of this one."""
+    other = projects.project_by_key(tx, copies.get(here.project.key, "")) if here.project else None
+    count = projects.count_by_project(tx)[other.id].memories if other is not None else 0
+    if other is None or here.project is None or not count:
+        return None
+    return format_copy(here.name, other.key, here.project.key, count)
 
 
 def _place_of(draft: ContextDraft) -> SessionPlace:

@@ -170,6 +170,7 @@ class RuleGuard:
             return None
         text = _write_message(shown, is_refused=bool(refused), is_end=False)
         await self._record_shown(client, place, shown, text, "refused" if refused else "told")
+        self.injector.note_told(_moment(client, key), text)
         if refused:
             decision = {"permissionDecision": "deny", "permissionDecisionReason": text}
         else:

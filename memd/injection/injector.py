@@ -29,7 +29,7 @@ from memd.injection.outcomes import is_held_back
 from memd.injection.page import estimate_tokens
 from memd.store import events, projects, usage
 from memd.store.database import Connection, Database
-from memd.store.usage import Injection, NewInjection, SpentBudget
+from memd.store.usage import Injection, NewInjection, SpentBudget, ToldText
 from memd.wakeup import AutoResetEvent
 
 BUILDS_MAX = 16
@@ -45,7 +45,7 @@ _PREPARED_MAX = 3
 _GATHER_S = 2.0
 """Seconds after a change in which others follow it."""
 _HELD_BACK = "held back, to compare with other sessions: inject.holdout"
-_PendingInjection = tuple[SessionKey, NewInjection]
+_PendingInjection = tuple[SessionKey, NewInjection | ToldText]
 
 
 @dataclass(slots=True)
@@ -252,6 +252,12 @@ class Injector:
         await self.budget.load(_session_key(moment))
         self._remember_injections(moment, context)
 
+    def note_told(self, moment: InjectionMoment, text: str) -> None:
+        """Keep the whole text that a hook is about to print."""
+        told = ToldText(moment.name, self._clock(), text)
+        self._pending.append((_session_key(moment), told))
+        self._wakeup.set()
+
     async def preview(self, moment: InjectionMoment, *, explain: bool) -> InjectedContext:
         """Return what would be injected. Has no deadline and records nothing."""
         context = await self._builder.build(moment, await self._get_recent(moment), explain=explain)
@@ -282,10 +288,12 @@ class Injector:
                 raise
             self.budget.give_back({key: spent[key] for key in unknown})
 
-    async def list_injections(self, session_id: int) -> list[Injection]:
-        """List a session's injections, oldest first."""
+    async def list_injections(self, session_id: int) -> tuple[list[Injection], list[ToldText]]:
+        """List a session's injections, and the texts that it was told, oldest first."""
         await self.flush()
-        return await self._db.read(partial(usage.session_injections, session_id=session_id))
+        return await self._db.read(
+            lambda tx: (usage.session_injections(tx, session_id), usage.told_texts(tx, session_id))
+        )
 
     async def _try_to_flush(self) -> None:
         try:
@@ -379,9 +387,9 @@ def _record_injections(
         found = projects.session_of_client(tx, client, key)
         if found is not None:
             known[client, key] = found.id
-    written = [
-        replace(shown, session_id=known[session]) for session, shown in pending if session in known
-    ]
-    usage.record_injections(tx, written)
+    written = [(known[session], one) for session, one in pending if session in known]
+    injected = [replace(one, session_id=n) for n, one in written if isinstance(one, NewInjection)]
+    usage.record_injections(tx, injected)
+    usage.record_texts(tx, [(n, one) for n, one in written if isinstance(one, ToldText)])
     left = [one for one in pending if one[0] not in known][-PENDING_MAX:]
     return left, write_spent(tx, spent)

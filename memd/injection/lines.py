@@ -203,17 +203,33 @@ def _find_ends(text: str, *, is_rule: bool) -> Iterator[int]:
 
 
 def is_done(text: str, work: Iterable[tuple[str, str]]) -> bool:
-    """Return whether one of these pieces of work, (title, body), did what a sentence asks for."""
+    """Return whether one of these pieces of work, (title, body), did what a sentence asks for.
+
+    It did if its outcome says so, or if it is titled by nothing but the request and nothing of it was left or refused.
+    """
     return any(
-        _covers(text, read_outcome(body), _DONE_SHARE)
-        or (not LEFT_OPEN.search(body) and _covers(text, title, _TITLE_SHARE))
+        _covers(read_outcome(body), text, _DONE_SHARE)
+        or (
+            _covers(title, text, _TITLE_SHARE)
+            and _covers(text, title, _TITLE_SHARE)
+            and not LEFT_OPEN.search(body)
+            and not any(map(_is_no_outcome, _split_opening(body)))
+        )
         for title, body in work
     )
 
 
-def _covers(text: str, told: str, share: float) -> bool:
+def _covers(told: str, text: str, share: float) -> bool:
     asked = set(content_stems(text))
     return len(asked.intersection(content_stems(told))) >= share * len(asked)
+
+
+def _split_opening(body: str) -> Iterable[str]:
+    return split_sentences(read_answer(body)[:_OPENING_CHARACTERS])
+
+
+def _is_no_outcome(sentence: str) -> bool:
+    return denies(sentence) or is_question(sentence)
 
 
 def read_answer(body: str) -> str:
@@ -224,13 +240,9 @@ def read_answer(body: str) -> str:
 
 def read_outcome(body: str) -> str:
     """Read what came of a piece of work: the opening of its answer but what is not done, and the subjects of its commits."""
-    opening = read_answer(body)[:_OPENING_CHARACTERS]
     left = "".join(LEFT_OPEN.findall(body))
-    done = (
-        one
-        for one in split_sentences(opening)
-        if one not in left and not denies(one) and not is_question(one)
-    )
+    opening = _split_opening(body)
+    done = (one for one in opening if one not in left and not _is_no_outcome(one))
     return "\n".join((*done, *COMMITS.findall(body)))
 
 

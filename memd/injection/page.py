@@ -163,6 +163,15 @@ def format_hits(project: str, lines: Iterable[ContextLine]) -> str:
     return _fence_lines(project, _HITS_INTRO, body)
 
 
+def format_copy(project: str, other: str, here: str, count: int) -> str:
+    """The start of a session in a checkout of which nothing is known, but of another one of the same repository."""
+    line = (
+        f"Nothing is known of this checkout, but of another one of the same repository (memories: {count}). The user may join"
+        f" them: memd project merge {clean_text(other, HIT_CHARACTERS)} {clean_text(here, HIT_CHARACTERS)}"
+    )
+    return _fence_lines(project, _INDEX_INTRO, [line])
+
+
 def _fence_lines(project: str, intro: str, body: Sequence[str], more: int = 0) -> str:
     name = re.sub(r'["&>]', "'", clean_text(project, _PROJECT_CHARACTERS))
     footer = _FOOTER_LEFT_OUT.format(more) if more else _FOOTER

@@ -254,7 +254,10 @@ class Control:
             costs.add("asks", page.estimate_tokens(asked))
         rule = await self._app.guard.at_end(moment) if moment.name == "stop" else None
         text = "\n".join(filter(None, (told, rule, asked)))
-        return {"output": moments.hook_output(moment, text)} if text else {}
+        if not text:
+            return {}
+        self._app.injector.note_told(moment, text)
+        return {"output": moments.hook_output(moment, text)}
 
     async def _ask_for_notes(self, moment: InjectionMoment) -> str | None:
         """The line that asks the agent to note something; a failure is logged, and the prompt goes on without."""

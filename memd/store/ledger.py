@@ -68,6 +68,12 @@ def mark_imported(tx: Connection, path: str, size: int, modified_at: int, now: i
     tx.execute("INSERT OR REPLACE INTO imports VALUES (?, ?, ?, ?)", (path, size, modified_at, now))
 
 
+REPOSITORY = "repository "
+"""Begins the names of the notes by which a project's repository is known again: its first commit and its origins."""
+TOLD = "told "
+"""Begins the names of the notes that keep what sessions were told."""
+
+
 def read_note(tx: Connection, key: str) -> str | None:
     """A note that the vault has about itself."""
     value = tx.execute("SELECT value FROM meta WHERE key = ?", (key,)).get
@@ -82,6 +88,11 @@ def write_note(tx: Connection, key: str, value: str) -> None:
 def drop_note(tx: Connection, key: str) -> None:
     """Remove a note."""
     tx.execute("DELETE FROM meta WHERE key = ?", (key,))
+
+
+def drop_notes(tx: Connection, beginning: str) -> None:
+    """Remove the notes whose names begin so."""
+    tx.execute("DELETE FROM meta WHERE substr(key, 1, length(?1)) = ?1", (beginning,))
 
 
 def note_names(tx: Connection, beginning: str) -> list[str]:

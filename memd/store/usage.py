@@ -7,6 +7,7 @@ from typing import Any
 
 from apsw import Connection
 
+from memd.store import ledger
 from memd.store.filter import marks
 from memd.store.queries import count_rows, fetch_int
 from memd.store.types import SummaryPair, SummaryUse
@@ -51,6 +52,9 @@ def coactivations_of(tx: Connection, summary_ids: Sequence[int]) -> dict[Summary
     )
     return {(int(low), int(high)): int(count) for low, high, count in rows}
 
+
+_TEXTS_KEPT = 500
+"""Texts that are kept of all sessions: about a fortnight's, half a megabyte."""
 
 # ── Injections: what was shown to an agent unasked, so that it is not shown the same twice ─────
 
@@ -98,6 +102,39 @@ def record_injections(tx: Connection, injected: Sequence[NewInjection]) -> None:
             for i in injected
         ],
     )
+
+
+@dataclass(frozen=True, slots=True)
+class ToldText:
+    """All that a session was told unasked at one moment, as it was told. `at` is UTC milliseconds."""
+
+    moment: str
+    at: int
+    text: str
+
+
+def record_texts(tx: Connection, told: Sequence[tuple[int, ToldText]]) -> None:
+    """Keep the texts that sessions were told, the last ones of the vault.
+
+    They are notes of the vault: every erasure drops all of them, because they repeat what memories said.
+    """
+    for session_id, one in told:
+        key = f"{ledger.TOLD}{one.at:015d} {session_id} {one.moment}"
+        ledger.write_note(tx, key, one.text)
+    for name in ledger.note_names(tx, ledger.TOLD)[:-_TEXTS_KEPT] if told else ():
+        ledger.drop_note(tx, f"{ledger.TOLD}{name}")
+
+
+def told_texts(tx: Connection, session_id: int) -> list[ToldText]:
+    """What a session was told, oldest first, as far as it is kept."""
+    names = [one.split(" ") for one in ledger.note_names(tx, ledger.TOLD)]
+    return [
+        ToldText(
+            moment, int(at), ledger.read_note(tx, f"{ledger.TOLD}{at} {number} {moment}") or ""
+        )
+        for at, number, moment in names
+        if int(number) == session_id
+    ]
 
 
 def last_injected(tx: Connection, session_id: int) -> dict[int, tuple[int, str]]:
