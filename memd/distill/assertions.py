@@ -19,6 +19,7 @@ from memd.distill.own_words import (
     read_own_sentences,
     select_assertions,
 )
+from memd.distill.vetoes import SPEECH
 from memd.models import Authority, Draft, Kind, Source, Summary
 from memd.patterns import compile_lazily
 from memd.text import content_stems, first_word, is_stop_word, one_line, stem, words
@@ -66,80 +67,34 @@ FORMS = (CHOSEN, UNNEEDED, ALWAYS, REMEMBER, LASTING, PREFER, DECIDED, TASK, NOT
 
 # ── The user's own sentences ─────────────────────────────────────────────────────────────────────
 
-_POLITE = r"(?:(?:please|also|and|so|but|ok|okay|then|now|just|hey|btw|oh|stop|no)[\s,]+)*"
-_TO_YOU = (
-    r"(?:(?:you|we) (?:must|should|have to|need to|will) |i(?:['’]d like| want| need) you to |(?:make sure|remember) (?:to |that you |you )?"
-    r"|in (?:this|our) (?:repo|repository|project|codebase|code)[\s,]+)?"
-)
-_REMEMBER = re.compile(
-    rf"^{_POLITE}(?:remember|don['’]?t forget|do not forget)\b(?: that\b| to\b|\s*[:,–—-])?\s*(?P<rest>\S.*)",
-    re.IGNORECASE,
-)  # dashes as people type them
-_LASTING = r"(?:from (?:now|today|this point) on(?:wards?)?|going forward|moving forward|henceforth|in (?:the )?future|as a rule)"
-_LASTING_FIRST = re.compile(
-    rf"(?:^|[.,;:]\s+|\band\s+){_POLITE}{_LASTING}[\s,:]+{_POLITE}{_TO_YOU}(?:you |we )?(?:(?:always|never|only|don['’]?t(?! have| need)|do not(?! have| need)|no longer) )*(?P<verb>[a-z-]+)\b",
-    re.IGNORECASE,
-)
-_LASTING_LAST = re.compile(
-    rf"(?:^|[.,;]\s+){_POLITE}{_TO_YOU}(?:(?:always|never|only|don['’]?t|do not) )*(?P<verb>[a-z-]+)\b[^,;]*\s{_LASTING}\W*$",
-    re.IGNORECASE,
-)
-_EVERY_TIME = re.compile(
-    rf"^{_POLITE}(?:whenever|every time|each time|next time) (?:you|we)\b[^,;]{{2,90}},\s*(?:(?:then|please|also|don['’]?t|always|never|let me) )*(?P<verb>[a-z-]+)\b",
-    re.IGNORECASE,
-)
-_ABSOLUTE = re.compile(
-    rf"(?:^|[,;:]\s+|\s[–—-]\s+|\b(?:and|but)\s+){_POLITE}{_TO_YOU}(?:(?:always|never)(?: ever)?|(?:don['’]?t|do not) ever|under no circumstances)\s+{_POLITE}(?P<verb>[a-z-]+)\b(?! i\b)",
-    re.IGNORECASE,
-)  # dashes as people type them
-_NEVER_AGAIN = re.compile(
-    rf"^{_POLITE}(?:don['’]?t|do not) (?P<verb>[a-z-]+)\b(?! (?:it|that|this)\b).*\b(?:again|any ?more)\W*$",
-    re.IGNORECASE,
-)
+_REMEMBER = SPEECH.compile("remember", re.IGNORECASE)
+_LASTING_FIRST = SPEECH.compile("lasting first", re.IGNORECASE)
+_LASTING_LAST = SPEECH.compile("lasting last", re.IGNORECASE)
+_EVERY_TIME = SPEECH.compile("every time", re.IGNORECASE)
+_ABSOLUTE = SPEECH.compile("absolute", re.IGNORECASE)
+_NEVER_AGAIN = SPEECH.compile("never again", re.IGNORECASE)
 _RULES = (
     (_LASTING_FIRST, LASTING), (_LASTING_LAST, LASTING), (_EVERY_TIME, LASTING),
     (_ABSOLUTE, ALWAYS), (_NEVER_AGAIN, ALWAYS),
 )  # fmt: skip
 _AND = re.compile(r"and\b", re.IGNORECASE)
 _OF_A_THING = re.compile(r"(?!(?:you|we|i)\b).*\b(?:must|should|shall|can|will)\b", re.IGNORECASE)
-_LASTING_LEAD = re.compile(rf"^{_POLITE}{_LASTING}[\s,:]+{_POLITE}", re.IGNORECASE)
-_PREFER = re.compile(
-    rf"^{_POLITE}(?:(?:i|we)(?:['’]d| would)? (?:(?:really|strongly|generally|usually|always|much) )*prefer"
-    r"|i (?:really )?(?:don['’]?t like|do not like|dislike|hate|love) (?:it )?when|my (?:preference|preferred [\w-]+) is)\s+(?P<rest>\S.*)",
-    re.IGNORECASE,
-)
-_DECIDED = re.compile(
-    rf"^{_POLITE}(?:we|i)(?:['’]ve| have)? (?:now |finally |both |all |just )*(?:decided (?:to|that|on|against)|agreed (?:to|that)|chose|chosen(?! \w+ly\b)|settled on"
-    r"|no longer (?:use|support))\s+(?P<rest>\S.*)",
-    re.IGNORECASE,
-)
-_DECIDED_TO = re.compile(rf"^{_POLITE}(?:we|i)(?:['’]ve| have)? (?:\w+ ){{0,2}}(?:decided|agreed) (?:to|that)\s+", re.IGNORECASE)  # fmt: skip
+_LASTING_LEAD = SPEECH.compile("lasting lead", re.IGNORECASE)
+_PREFER = SPEECH.compile("prefer", re.IGNORECASE)
+_DECIDED = SPEECH.compile("decided", re.IGNORECASE)
+_DECIDED_TO = SPEECH.compile("decided to", re.IGNORECASE)
 _TOPIC = re.compile(r"\babout (?:the |our )?([\w .-]{2,40})$")
 _DECISION_LEAD = re.compile(r"\b(?:decision(?: is| was)?|decided|changed (?:our|my) minds?)\b")
-_SETS_VALUE = re.compile(
-    rf"(?:^{_POLITE}{_LASTING}[\s,:]+(?:the|our|all) [\w. /-]{{2,40}}? (?:is|are|will be) (?:\d[\w.]*(?: \w+)?|[\w.-]*\d[\w.-]*|mandatory|optional)(?=\W*(?:$|because|since))"
-    rf"|^(?:the|our) [\w. /-]{{2,40}}? (?:is|are) (?:\d[\w.]*(?: \w+)?) {_LASTING}\W*$)",
-    re.IGNORECASE,
-)
-_UNNEEDED = re.compile(
-    r"\b(?:(?:i|we|you) (?:(?:really|just) )?(?:do not|don['’]?t) (?:think (?:that )?(?:we|you|i) )?(?:really )?(?:need|want)"
-    r"|no need for)\s+(?P<what>(?!(?:it|them|you|to)\b)\S.*)",
-    re.IGNORECASE,
-)
+_SETS_VALUE = SPEECH.compile("sets value", re.IGNORECASE)
+_UNNEEDED = SPEECH.compile("unneeded", re.IGNORECASE)
 _PASSING = re.compile(r"\bnow\b|\bthis\W*$", re.IGNORECASE)
 """Words that tie a refusal to this turn."""
 _SEEMS = re.compile(r"\b(?:if|unless|when|looks? like|seems?|(?:i|we) thought|not sure)\b", re.IGNORECASE)  # fmt: skip
 _NOTE = re.compile(r"\s*#+\s*(?P<rest>[^\W\d][^\n]*\S)\s*")
 """A prompt of one line that begins so is a note for the memory, by the client's own shortcut."""
-_TASK = re.compile(rf"^{_POLITE}remind (?:me|us) (?:to|about|that)\s+(?P<rest>\S.*)", re.IGNORECASE)
-DOUBTS = re.compile(
-    r"\b(?:would(?! (?:like|prefer))|could|might|maybe|perhaps|i (?:think|guess|wonder)|suppose|what if|used to|why|almost|whether|is an? |is just)\b",
-    re.IGNORECASE,
-)
-HERE = re.compile(
-    r"\b(?:here|there|this (?!repo|project|code|team|workspace)\w+|these|those|(?:in|of|on|to|with) (?:that|the (?:first|second|last))\b|that(?=\W*$)"
-    r"|for now|today|tomorrow|tonight|until|\w+day (?!night)\w*$|yet|in [a-z]+[A-Z]\w*)"
-)
+_TASK = SPEECH.compile("task", re.IGNORECASE)
+DOUBTS = SPEECH.compile("doubts", re.IGNORECASE)
+HERE = SPEECH.compile("here")
 _EXTREME, _SLOGAN = re.compile(r"\b(?:always|never)\b", re.IGNORECASE), 3
 """`Never test, never document, never sleep` orders nothing."""
 _UNDECIDED = re.compile(r"\b(?:yet|open|undecided|later|nothing)\b", re.IGNORECASE)
@@ -375,31 +330,12 @@ RETRACTED = "retracted"
 _PER_TURN_MAX = 8
 _NAMED_MIN = 0.5
 """Share of a rule's stems that a shorter retraction must name."""
-_NO_LONGER = compile_lazily(
-    r"(?:(?:ok|okay|and|but|so|also|please|from now on|by the way|btw)[\s,]+)*(?:"
-    r"(?:i|we) no longer (?:want|need|expect|require|ask) (?:you|us|agents) to\s+"
-    r"|i (?:don'?t|do not|don’t) (?:want|need|expect) you to\s+(?=.*\bany ?more\b)"
-    r"|(?:you|we) no longer (?:need to|have to|must|should)\s+"
-    r"|(?:you|we) (?:don'?t|do not|don’t|needn'?t) (?:have to |need to |have |need )?(?=.*\bany ?more\b)"
-    r"|(?:there(?:'s| is) )?no (?:more )?need to\s+(?=.*\b(?:any ?more|any longer)\b)"
-    r"|(?:forget|drop|ignore|scrap|cancel|revoke|lift) (?:the|my|our|that) (?:old |earlier )?(?:rule|instruction|request)\s+(?:to|that|about|of)\s+(?:you (?:must|should) )?"
-    r"|stop (?=(?:always )?\w+ing\b)"
-    r")(?P<rule>[^,;.!]+)",
-    re.IGNORECASE,
-)
-_VOID = compile_lazily(
-    r"(?:the|my|our|that) (?:old )?(?:rule|instruction)\s+(?:to|that|about|of)\s+(?P<rule>[^,;.!]+?)\s+(?:no longer (?:applies|holds|counts)"
-    r"|is (?:void|obsolete|gone|off|cancelled|lifted|no longer valid))\b",
-    re.IGNORECASE,
-)
+_NO_LONGER = SPEECH.compile("no longer", re.IGNORECASE)
+_VOID = SPEECH.compile("void", re.IGNORECASE)
 _CLAUSE_START = compile_lazily(
     r"[,;:]\s+|\s[–—-]{1,2}\s|\s(?=(?:and|but|so)\s)", re.IGNORECASE
 )  # dashes as people type them
-_NOT_SAID_OUTRIGHT = compile_lazily(
-    r"\b(?:if|when|whenever|unless|until|once|while|whether|in case|as long as|provided|says?|said|told|tells?|claim\w*|thinks?|thought|believe\w*"
-    r"|suggest\w*|wrote|writes|insist\w*|asked|according to|suppose|imagine|pretend|would|could|might|maybe|perhaps|not|never|n't)\b",
-    re.IGNORECASE,
-)
+_NOT_SAID_OUTRIGHT = SPEECH.compile("not said outright", re.IGNORECASE)
 """Words before a clause that make it a condition, somebody else's or no statement."""
 _ANY_MORE = compile_lazily(r"\b(?:any ?more|any longer|from now on|always|now)\b", re.IGNORECASE)
 _FORBIDS = compile_lazily(r"\b(?:never|not|don'?t|do not|no)\b", re.IGNORECASE)

@@ -12,7 +12,7 @@ from typing import Literal
 
 from memd.belief.polarity import count_telling_words, is_small_talk
 from memd.caches import cached
-from memd.distill.vetoes import begins_data, is_data
+from memd.distill.vetoes import SPEECH, begins_data, is_data
 from memd.machine_text import CLIENT_TAGS, read_plan, strip_blocks
 from memd.patterns import compile_lazily
 from memd.text import WORD, first_word, normalised, one_line, strip_emphasis, words
@@ -45,12 +45,7 @@ _OPENING_POLITENESS = (
 _CLOSING_THANKS = compile_lazily(
     r"(?<![\s,])[\s,]*+\b(?:please|pls|thanks|thank you|thx|cheers)[\s!.]*$", re.IGNORECASE
 )
-_ASKING_WORDS = frozenset(
-    words(
-        """should could does did why what how which who whose is are was were would shall has had might am
-        isn't aren't doesn't didn't shouldn't won't wouldn't whats hows whys wheres whos"""
-    )
-)
+_ASKING_WORDS = SPEECH.list_words("asking")
 """Words that begin a question, though no question mark ends it; `when` and `don't` may begin an order, too."""
 _FULL_SCORE_WORDS = 60
 _FILE_PATTERN = compile_lazily(r"(?<![\w-])(?:[\w-]++/[\w.-]|-*+\w[\w-]*+\.[a-z]{1,5}\b)")
