@@ -67,34 +67,19 @@ FORMS = (CHOSEN, UNNEEDED, ALWAYS, REMEMBER, LASTING, PREFER, DECIDED, TASK, NOT
 
 # ── The user's own sentences ─────────────────────────────────────────────────────────────────────
 
-_REMEMBER = SPEECH.compile("remember", re.IGNORECASE)
-_LASTING_FIRST = SPEECH.compile("lasting first", re.IGNORECASE)
-_LASTING_LAST = SPEECH.compile("lasting last", re.IGNORECASE)
-_EVERY_TIME = SPEECH.compile("every time", re.IGNORECASE)
-_ABSOLUTE = SPEECH.compile("absolute", re.IGNORECASE)
-_NEVER_AGAIN = SPEECH.compile("never again", re.IGNORECASE)
-_RULES = (
-    (_LASTING_FIRST, LASTING), (_LASTING_LAST, LASTING), (_EVERY_TIME, LASTING),
-    (_ABSOLUTE, ALWAYS), (_NEVER_AGAIN, ALWAYS),
-)  # fmt: skip
+_RULES = {
+    "lasting first": LASTING, "lasting last": LASTING, "every time": LASTING, "absolute": ALWAYS, "never again": ALWAYS,
+}  # fmt: skip
+"""Pattern → the form of what has it."""
 _AND = re.compile(r"and\b", re.IGNORECASE)
 _OF_A_THING = re.compile(r"(?!(?:you|we|i)\b).*\b(?:must|should|shall|can|will)\b", re.IGNORECASE)
-_LASTING_LEAD = SPEECH.compile("lasting lead", re.IGNORECASE)
-_PREFER = SPEECH.compile("prefer", re.IGNORECASE)
-_DECIDED = SPEECH.compile("decided", re.IGNORECASE)
-_DECIDED_TO = SPEECH.compile("decided to", re.IGNORECASE)
 _TOPIC = re.compile(r"\babout (?:the |our )?([\w .-]{2,40})$")
 _DECISION_LEAD = re.compile(r"\b(?:decision(?: is| was)?|decided|changed (?:our|my) minds?)\b")
-_SETS_VALUE = SPEECH.compile("sets value", re.IGNORECASE)
-_UNNEEDED = SPEECH.compile("unneeded", re.IGNORECASE)
 _PASSING = re.compile(r"\bnow\b|\bthis\W*$", re.IGNORECASE)
 """Words that tie a refusal to this turn."""
 _SEEMS = re.compile(r"\b(?:if|unless|when|looks? like|seems?|(?:i|we) thought|not sure)\b", re.IGNORECASE)  # fmt: skip
 _NOTE = re.compile(r"\s*#+\s*(?P<rest>[^\W\d][^\n]*\S)\s*")
 """A prompt of one line that begins so is a note for the memory, by the client's own shortcut."""
-_TASK = SPEECH.compile("task", re.IGNORECASE)
-DOUBTS = SPEECH.compile("doubts", re.IGNORECASE)
-HERE = SPEECH.compile("here")
 _EXTREME, _SLOGAN = re.compile(r"\b(?:always|never)\b", re.IGNORECASE), 3
 """`Never test, never document, never sleep` orders nothing."""
 _UNDECIDED = re.compile(r"\b(?:yet|open|undecided|later|nothing)\b", re.IGNORECASE)
@@ -141,7 +126,7 @@ def _draft_note(said: Utterance, context: EpisodeContext) -> Draft | None:
     telling = sum(not is_stop_word(word) for word in words(rest))
     if telling < _TELLING_MIN or len(rest) > _SENTENCE_CHARACTERS:
         return None
-    is_rule = _find_rule(rest) or _ABSOLUTE.search(rest) or first_word(rest) in VERBS
+    is_rule = _find_rule(rest) or SPEECH["absolute"].search(rest) or first_word(rest) in VERBS
     kind = Kind.INSTRUCTION if is_rule else _find_kind(rest) or Kind.FACT
     return _make(said, context, NOTE, kind, rest, [f"User: “{said.text.strip()}”"], "")
 
@@ -158,41 +143,43 @@ def read_sentence(  # noqa: C901, PLR0911  # a list of cases, in order
     if sum(not is_stop_word(word) for word in words(said)) < _TELLING_MIN:
         return None
     lead = sentence.lead.rpartition(" ")[2]
-    if _TASK.match(said) or lead in ("todo", "to-do"):
+    if SPEECH["task"].match(said) or lead in ("todo", "to-do"):
         return TASK, Kind.TASK
     form = _find_rule(said)
-    if match := _REMEMBER.match(said):
-        is_rule = form or _ABSOLUTE.search(match["rest"])
+    if match := SPEECH["remember"].match(said):
+        is_rule = form or SPEECH["absolute"].search(match["rest"])
         kind = Kind.INSTRUCTION if is_rule else _find_kind(match["rest"])
         return (REMEMBER, kind) if kind else None
     if lead == "remember" and (kind := Kind.INSTRUCTION if form else _find_kind(said)):
         return REMEMBER, kind
     if _rules_out(said):
         return UNNEEDED, Kind.DECISION
-    if DOUBTS.search(said):
+    if SPEECH["doubts"].search(said):
         return None
-    if form and (form is LASTING or not HERE.search(said)):
+    if form and (form is LASTING or not SPEECH["here"].search(said)):
         return form, Kind.INSTRUCTION
-    if (match := _PREFER.match(said)) and not _CHOICE.match(match["rest"]):
-        return (PREFER, Kind.PREFERENCE) if not HERE.search(said) else None
-    is_decided = _DECIDED.match(said) or _SETS_VALUE.search(said)
+    if (match := SPEECH["prefer"].match(said)) and not _CHOICE.match(match["rest"]):
+        return (PREFER, Kind.PREFERENCE) if not SPEECH["here"].search(said) else None
+    is_decided = SPEECH["decided"].match(said) or SPEECH["sets value"].search(said)
     return (DECIDED, Kind.DECISION) if is_decided and not _DATED.search(said) else None
 
 
 def _rules_out(said: str) -> bool:
     """Return whether a sentence says for sure, and of something that it names, that it is not needed or not wanted."""
-    match = _UNNEEDED.search(said)
-    if match is None or HERE.search(match["what"]) or _PASSING.search(match["what"]):
+    match = SPEECH["unneeded"].search(said)
+    if match is None or SPEECH["here"].search(match["what"]) or _PASSING.search(match["what"]):
         return False
-    return not (DOUBTS.search(said[: match.start()]) or _SEEMS.search(said[: match.end()]))
+    return not (
+        SPEECH["doubts"].search(said[: match.start()]) or _SEEMS.search(said[: match.end()])
+    )
 
 
 def _find_rule(said: str) -> Form | None:
     """The form of an order that holds beyond this turn; None if it is none."""
     if len(_EXTREME.findall(said)) >= _SLOGAN:
         return None
-    for pattern, form in _RULES:
-        match = pattern.search(said)
+    for name, form in _RULES.items():
+        match = SPEECH[name].search(said)
         if match is None:
             continue
         lead = sentences.strip_politeness(said[: match.start()])
@@ -207,11 +194,11 @@ def _find_rule(said: str) -> Form | None:
 
 def _find_kind(rest: str) -> Kind | None:
     """Return what is to be remembered: a taste or a fact; None if it is only a thing at hand."""
-    if _PREFER.match(rest):
+    if SPEECH["prefer"].match(rest):
         return Kind.PREFERENCE
     is_fact = _SAYS_THAT.match(rest) and not sentences.is_question(rest)
     is_order = first_word(rest) in VERBS
-    return Kind.FACT if is_fact and not is_order and not DOUBTS.search(rest) else None
+    return Kind.FACT if is_fact and not is_order and not SPEECH["doubts"].search(rest) else None
 
 
 def may_order(prompt: str) -> bool:
@@ -231,8 +218,10 @@ def _describe_commands(sentence: str, story: Story, context: EpisodeContext) -> 
 def _clean(text: str, form: Form) -> str:
     """A sentence without the words that only ask to remember it."""
     if form in (LASTING, DECIDED):
-        return (_LASTING_LEAD if form is LASTING else _DECIDED_TO).sub("", text) or text
-    pattern = {REMEMBER.rule: _REMEMBER, TASK.rule: _TASK}.get(form.rule)
+        return (SPEECH["lasting lead"] if form is LASTING else SPEECH["decided to"]).sub(
+            "", text
+        ) or text
+    pattern = {REMEMBER.rule: SPEECH["remember"], TASK.rule: SPEECH["task"]}.get(form.rule)
     match = pattern.match(text) if pattern else None
     return sentences.strip_politeness(match["rest"] if match else text)
 
@@ -330,13 +319,9 @@ RETRACTED = "retracted"
 _PER_TURN_MAX = 8
 _NAMED_MIN = 0.5
 """Share of a rule's stems that a shorter retraction must name."""
-_NO_LONGER = SPEECH.compile("no longer", re.IGNORECASE)
-_VOID = SPEECH.compile("void", re.IGNORECASE)
 _CLAUSE_START = compile_lazily(
     r"[,;:]\s+|\s[–—-]{1,2}\s|\s(?=(?:and|but|so)\s)", re.IGNORECASE
 )  # dashes as people type them
-_NOT_SAID_OUTRIGHT = SPEECH.compile("not said outright", re.IGNORECASE)
-"""Words before a clause that make it a condition, somebody else's or no statement."""
 _ANY_MORE = compile_lazily(r"\b(?:any ?more|any longer|from now on|always|now)\b", re.IGNORECASE)
 _FORBIDS = compile_lazily(r"\b(?:never|not|don'?t|do not|no)\b", re.IGNORECASE)
 _EMPTY_STEMS = frozenset(map(stem, ("always", "never", "ever", "please", "from", "now", "future", "must", "should", "anymore", "want", "need")))  # fmt: skip
@@ -348,7 +333,7 @@ def draft_retractions(story: Story, context: EpisodeContext) -> list[Draft]:
     for said in story.prompts:
         for sentence in select_assertions(read_own_sentences(said.text)):
             match = _find_retraction(sentence.said)
-            is_open = DOUBTS.search(sentence.said) or HERE.search(sentence.said)
+            is_open = SPEECH["doubts"].search(sentence.said) or SPEECH["here"].search(sentence.said)
             if match is None or is_open or len(found) == _PER_TURN_MAX:
                 continue
             start, end = (sentence.start + at for at in match.span("rule"))
@@ -366,9 +351,9 @@ def draft_retractions(story: Story, context: EpisodeContext) -> list[Draft]:
 def _find_retraction(said: str) -> re.Match[str] | None:
     """The first clause that ends a rule, if all before it leave it to be what it looks like."""
     for start in (0, *(match.end() for match in _CLAUSE_START.finditer(said))):
-        if start and _NOT_SAID_OUTRIGHT.search(said[:start]):
+        if start and SPEECH["not said outright"].search(said[:start]):
             return None
-        if match := _NO_LONGER.match(said, start) or _VOID.match(said, start):
+        if match := SPEECH["no longer"].match(said, start) or SPEECH["void"].match(said, start):
             return match
     return None
 

@@ -31,9 +31,6 @@ _COMMIT = re.compile(
 )
 _DIRECTIVES = re.compile(r"^::[\w-]+\{.*\}[ \t]*$", re.MULTILINE)
 """Lines by which Codex tells its window what it did: `::git-push{cwd="…"}`."""
-_OPEN = SPEECH.compile("open", re.IGNORECASE)
-"""Ways to say of something that it is left to do."""
-_NONE_OPEN = SPEECH.compile("none open", re.IGNORECASE)
 
 
 def write_lines(
@@ -189,7 +186,9 @@ def _find_analyses(story: Story) -> list[str]:
 def _list_open(story: Story) -> Iterator[str]:
     """Yield what the closing message leaves open, and the last check if it failed and nothing was changed afterwards."""
     said = (one.text for one in sentences.read_statements(story.answer))
-    left = (one for one in said if _OPEN.search(one) and not _NONE_OPEN.search(one))
+    left = (
+        one for one in said if SPEECH["open"].search(one) and not SPEECH["none open"].search(one)
+    )
     asserted = (one for one in left if not sentences.is_question(one))
     yield from (one_line(one, _OPEN_CHARACTERS) for one in islice(asserted, _OPEN_MAX))
     ran = [one for one in story.commands if command_output.is_check(one.command)][-1:]

@@ -265,7 +265,6 @@ def _read_blocks(text: str, bare: str) -> list[list[Line]]:
 
 # ── Leads and sentences ───────────────────────────────────────────────────────────────────────────
 
-_OWN_LEAD = SPEECH.compile("own lead", re.IGNORECASE)
 _EMPHASIS = compile_lazily(r"(?<![\w*])(\*{1,3}|_{1,3})(?=\w)(\w+)\1(?![\w*])")
 _COLON = compile_lazily(r":(?=\s|$)|\s[-–—](?=\s)")  # dashes as people type them
 
@@ -379,7 +378,7 @@ def _read_lead(sentence: OwnSentence) -> tuple[OwnSentence, _Follows]:
     while match := _COLON.search(sentence.bare, sentence.start):
         lead = sentence.bare[sentence.start : match.start()].strip()
         after = sentence.bare[match.end() :]
-        if not any(map(_OWN_LEAD.fullmatch, (lead, sentences.strip_politeness(lead)))):
+        if not any(map(SPEECH["own lead"].fullmatch, (lead, sentences.strip_politeness(lead)))):
             if sentence.lead or not match.group().startswith(":"):
                 break  # `Decision: batch size: 500`, or a dash inside a sentence
             end = match.start()

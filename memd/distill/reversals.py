@@ -19,17 +19,8 @@ Stems = frozenset[str]
 _QUOTE_CHARACTERS = 300
 _CHOICES_CACHED_MAX = 2_048
 """A decision is compared with every later one that shares a word with it."""
-_REASON_START = SPEECH.compile("reason start", re.IGNORECASE)
-_CHOSEN_OVER = SPEECH.compile("chosen over", re.IGNORECASE)
-_OBJECT = SPEECH.compile("object", re.IGNORECASE)
-_PLACED = SPEECH.compile("placed", re.IGNORECASE)
-_PREPOSITION = SPEECH.compile("preposition", re.IGNORECASE)
 _FOR_OR_AS = re.compile(r"\b(?:for|as)\b", re.IGNORECASE)
-_TOPIC = SPEECH.compile("choice topic", re.IGNORECASE)
-_NO_LONGER = SPEECH.compile("no longer lead", re.IGNORECASE)
-_LEADING_VERB = SPEECH.compile("leading verb", re.IGNORECASE)
 _SO_CLAUSE = re.compile(r",?\s+so\s+(?=(?:we|i|let'?s|move|switch|use|go|please)\b)", re.IGNORECASE)
-_REVERSAL = SPEECH.compile("reversal", re.IGNORECASE)
 _QUOTED_STATEMENT = re.compile(r"^(?:(\S[^“\n]{0,99}?): )?“(.+?)”$", re.MULTILINE)
 """A speaker, if known, and what they said."""
 _GENERAL_STEMS = frozenset(map(stem, SPEECH.list_words("choosing")))
@@ -100,7 +91,7 @@ def read_reversal(decision: Summary) -> Reversal | None:
     # The agent's copy of the user's decision reverses nothing in the user's name.
     is_users = decision.authority.speaker == "user"
     said = [quote for speaker, quote in quotes if not is_users or speaker in ("User", "")]
-    stated = [one for one in said if _REVERSAL.search(one)]
+    stated = [one for one in said if SPEECH["reversal"].search(one)]
     if not stated:
         return None
     choices = [parse_choice(one) for one in said]
@@ -123,7 +114,7 @@ def parse_choice(statement: str) -> DecisionChoice:
         rejected = _split_value(match["old"])[0]
         chosen, around = _split_value(match["new"])
         return DecisionChoice((named | around) - chosen - rejected, chosen - rejected, rejected)
-    if match := _CHOSEN_OVER.fullmatch(text):
+    if match := SPEECH["chosen over"].fullmatch(text):
         text = match["new"]
         rejected, around = _split_value(match["old"])
     subject, chosen = _split_placed(text)
@@ -137,7 +128,7 @@ def _find(text: str, forms: str) -> re.Match[str] | None:
 
 
 def _read_topic(statement: str) -> Stems:
-    found = _TOPIC.search(statement)
+    found = SPEECH["choice topic"].search(statement)
     return telling_stems(found[1]) if found else Stems()
 
 
@@ -146,25 +137,25 @@ def _strip_lead_and_reason(statement: str) -> str:
     if match := _SO_CLAUSE.search(statement):
         # `we run on three machines, so move it`: the choice comes after its reason.
         statement = statement[match.end() :]
-    statement = _LEADING_VERB.sub("", _NO_LONGER.sub("", statement))
-    found = _REASON_START.search(statement)
+    statement = SPEECH["leading verb"].sub("", SPEECH["no longer lead"].sub("", statement))
+    found = SPEECH["reason start"].search(statement)
     return statement[: found.start()].strip() if found and found.start() > 0 else statement.strip()
 
 
 def _split_value(text: str) -> tuple[Stems, Stems]:
     """`spaces for indentation` is the value `spaces`, about `indentation`."""
-    value, *rest = _PREPOSITION.split(text, maxsplit=1)
+    value, *rest = SPEECH["preposition"].split(text, maxsplit=1)
     return telling_stems(value), telling_stems(" ".join(rest))
 
 
 def _split_placed(text: str) -> tuple[Stems, Stems]:
     """(subject, chosen) of the part of a statement that says what is done."""
-    found = _OBJECT.search(text)
-    if found and not _PREPOSITION.search(found["value"]):
+    found = SPEECH["object"].search(text)
+    if found and not SPEECH["preposition"].search(found["value"]):
         return telling_stems(text[: found.start()]), telling_stems(found["value"])
     if found and _FOR_OR_AS.search(found["value"]):
         what, value = text[: found.start()], found["value"]
-    elif placed := _PLACED.fullmatch(text):
+    elif placed := SPEECH["placed"].fullmatch(text):
         what, value = placed["what"], placed["value"]
     else:
         return telling_stems(text), Stems()

@@ -272,19 +272,14 @@ def _link_settings(
 
 SCOPED_KINDS = frozenset({Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE})
 _SCOPE_FILES_MAX = 2
-_SCOPES = {
-    name: SPEECH.compile(f"in {name}", re.IGNORECASE)
-    for name in ("everywhere", "repository", "branch", "session", "tests")
-}
-_FOR_NOW = SPEECH.compile("for now", re.IGNORECASE)
-_FILE = SPEECH.compile("file")
+_SCOPES = ("everywhere", "repository", "branch", "session", "tests")
 
 
 def find_scopes(said: str) -> tuple[str, ...]:
     """The tags of where a statement holds; none if in its whole project."""
-    found = [name for name, pattern in _SCOPES.items() if pattern.search(said)]
-    found += [f"file:{name}" for name in unique(_FILE.findall(said))[:_SCOPE_FILES_MAX]]
-    found += ["for-now"] if _FOR_NOW.search(said) else []
+    found = [name for name in _SCOPES if SPEECH[f"in {name}"].search(said)]
+    found += [f"file:{name}" for name in unique(SPEECH["file"].findall(said))[:_SCOPE_FILES_MAX]]
+    found += ["for-now"] if SPEECH["for now"].search(said) else []
     return tuple(PREFIX + name for name in found)
 
 

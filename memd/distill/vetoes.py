@@ -27,11 +27,6 @@ class Line:
 
 
 BULLET = compile_lazily(r"^\s*(?:[-*]|\d{1,2}[.)])\s+(?=\S)")
-_DATA_LINE = SPEECH.compile("data line")
-_REST_IS_DATA = SPEECH.compile("rest is data")
-_GREETING = SPEECH.compile("greeting", re.IGNORECASE)
-_WHOLE_IS_DATA = SPEECH.compile("whole is data", re.IGNORECASE | re.MULTILINE)
-"""Marks of a ticket, a review tool, a signed letter or a role: the rest of such a message is of the same kind."""
 _LABEL = compile_lazily(r"^\s*[\[(<*@]{0,2}([A-Za-z][\w .'-]{0,28}?)[\])>*]{0,2}\s*:(?:\s|$)")
 _OWN_LABELS = SPEECH.list_words("own labels")
 _LABELS_OF_DATA_MIN = 2
@@ -44,7 +39,10 @@ SENTENCE_STOP = tuple(".!?:;…")
 def has_document_marks(bare: str, blocks: list[list[Line]]) -> bool:
     """Return whether marks of a ticket, a letter, a role or labels say that all of a message was written elsewhere."""
     lines = [line for block in blocks for line in block]
-    return _WHOLE_IS_DATA.search(bare) is not None or _count_labels(lines) >= _LABELS_OF_DATA_MIN
+    return (
+        SPEECH["whole is data"].search(bare) is not None
+        or _count_labels(lines) >= _LABELS_OF_DATA_MIN
+    )
 
 
 def is_document(bare: str, blocks: list[list[Line]]) -> bool:
@@ -83,20 +81,12 @@ def is_wrapped(block: list[Line]) -> bool:
     return breaks >= _WRAPPED_LINES_MIN
 
 
-_ABOUT_TEXT = SPEECH.compile("about text", re.IGNORECASE)
-_ABOUT_THIS = SPEECH.compile("about this", re.IGNORECASE)
-_SHOWS_SOURCE = SPEECH.compile("shows source", re.IGNORECASE)
-_OTHERS_TEXT = SPEECH.compile("others text", re.IGNORECASE)
-"""“The reviewer's list”, before what it holds."""
-_WRITES_THIS = SPEECH.compile("writes this", re.IGNORECASE)
-
-
 def asks_about_text(line: str, *, is_only: bool = False) -> bool:
     """Return whether a line asks something about text that the message holds."""
-    if _ABOUT_TEXT.search(line):
+    if SPEECH["about text"].search(line):
         return True
     parts = re.split(r"(?<=[.!?])\s+", line)
-    return not is_only and any(map(_ABOUT_THIS.search, parts))
+    return not is_only and any(map(SPEECH["about this"].search, parts))
 
 
 def has_indented_line(block: list[Line]) -> bool:
@@ -111,35 +101,34 @@ def has_indented_line(block: list[Line]) -> bool:
 
 def is_data(line: str) -> bool:
     """Return whether a line is code, a log, a setting, a table, a comment or quoted; what is below it belongs to it."""
-    return _DATA_LINE.match(line) is not None
+    return SPEECH["data line"].match(line) is not None
 
 
 def begins_data(line: str) -> bool:
     """Return whether a mail, a page or a diff begins with this line: nothing below it is the speaker's own."""
-    return _REST_IS_DATA.match(line) is not None or _GREETING.match(line) is not None
+    return (
+        SPEECH["rest is data"].match(line) is not None or SPEECH["greeting"].match(line) is not None
+    )
 
 
 def shows_text(sentence: str) -> bool:
     """Return whether a sentence hands over a text from elsewhere: `this is from the wiki`, `put this into the README`."""
-    return bool(_SHOWS_SOURCE.search(sentence) or _WRITES_THIS.search(sentence))
+    return bool(SPEECH["shows source"].search(sentence) or SPEECH["writes this"].search(sentence))
 
 
 def introduces_text(clause: str) -> bool:
     """Return whether a text from elsewhere stands after this clause and a colon."""
-    return shows_text(clause) or _OTHERS_TEXT.search(clause) is not None
+    return shows_text(clause) or SPEECH["others text"].search(clause) is not None
 
 
 # ── Sentences that their speaker does not affirm ──────────────────────────────────────────────────
 
-_SPEAKER = SPEECH.compile("speaker", re.IGNORECASE)
-_IRONY = SPEECH.compile("irony", re.IGNORECASE)
-
 
 def is_reported(text: str) -> bool:
     """Return whether a text, masked, gives somebody else's words or wishes."""
-    return _SPEAKER.search(text) is not None
+    return SPEECH["speaker"].search(text) is not None
 
 
 def is_ironic(text: str) -> bool:
     """Return whether a text, masked, is meant in irony."""
-    return _IRONY.search(text) is not None
+    return SPEECH["irony"].search(text) is not None
