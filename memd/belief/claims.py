@@ -121,9 +121,9 @@ def statement_text(title: str, body: str) -> str:
     body = split_note(body).text
     quotes = _STATEMENT.findall(body) if _STATEMENT.match(body) else []
     if not quotes:
-        return _ANNOUNCEMENT.sub("", join_title(title, body))
+        return WORDS["announcement"].sub("", join_title(title, body))
     speaker = quotes[0][0]
-    return "\n".join(_ANNOUNCEMENT.sub("", said) for who, said in quotes if who == speaker)
+    return "\n".join(WORDS["announcement"].sub("", said) for who, said in quotes if who == speaker)
 
 
 def join_title(title: str, body: str) -> str:
@@ -179,8 +179,6 @@ _LINE_MARK = compile_lazily(
 """Headings, quotation marks and bullets at the start of a line, and variants of emoji."""
 _STATEMENT = compile_lazily(r"^([\w -]{1,100}): “(.+?)(?:”$|…$|\Z)", re.MULTILINE)
 """Who said something in a captured memory, and what."""
-_ANNOUNCEMENT = WORDS.compile("announcement", re.IGNORECASE)
-"""What says that a statement follows."""
 _QUOTED = compile_lazily(r"`([^`\n]{1,200})`")
 _PERFECT = compile_lazily(r"\b(should|would|could|must|might) have\b", re.IGNORECASE)
 """`should have used` is not `should use`."""

@@ -40,10 +40,6 @@ MIXED_WORD = re.compile(
 _QUESTION_END = re.compile(r"[?？;؟]\s*[\"'”’)]*\s*$")
 _TAG_QUESTION = re.compile(r"[,.]\s+[^\W\d_]{2,8}\s*[?？؟]+\s*$")
 """`…, right?` asks nothing."""
-_PLEASE = WORDS.compile("please", re.IGNORECASE)
-"""What makes an order of a question: “can you please …?”."""
-_REQUEST = WORDS.compile("request", re.IGNORECASE)
-"""A question that orders, if what it asks for was then done: “could we retain the URL?”, “shouldn't that fail?”."""
 BULLET = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s+(?=\S)")
 _TAG_WORDS_MAX = 2
 """Text that ends at most this many words before a question mark is asked, too."""
@@ -177,7 +173,7 @@ def _judge(
     parts = split_sentences(sentence)
     stated = [one for one in parts if not _is_asked(one, record, said)]
     asked = " ".join(one for one in parts if one not in stated)
-    is_asked = _REQUEST.search(asked) is not None and (
+    is_asked = WORDS["request"].search(asked) is not None and (
         _count_shared(claim.text, asked) > _count_shared(claim.text, " ".join(stated))
     )
     if (is_asked or not stated) and len(words(behind)) <= _TAG_WORDS_MAX:
@@ -189,7 +185,7 @@ def _judge(
     proposal = about.text if about else ""
     basis = "\n".join(filter(None, (sentence, proposal)))
     # The “not” of “shouldn't that fail?” denies nothing.
-    meant = " ".join(_REQUEST.sub(" ", one) if _is_question(one) else one for one in stated)
+    meant = " ".join(WORDS["request"].sub(" ", one) if _is_question(one) else one for one in stated)
     refused = (
         _check_subject(claim, said, sentence, about)
         or _check_choice(claim.text, sentence, said)
@@ -217,12 +213,12 @@ def _is_asked(sentence: str, record: SpokenRecord, said: Said) -> bool:
 
     Done: files were edited before the user's next words, and he does not object.
     """
-    if not _is_question(sentence) or _PLEASE.search(sentence):
+    if not _is_question(sentence) or WORDS["please"].search(sentence):
         return False
     later = [one for one in record.said if (one.at, one.event_id) > (said.at, said.event_id)]
-    if not later or not _REQUEST.search(sentence):
+    if not later or not WORDS["request"].search(sentence):
         return True
-    wanted, rest = _REQUEST.sub(" ", sentence), said.whole.partition(sentence)[2]
+    wanted, rest = WORDS["request"].sub(" ", sentence), said.whole.partition(sentence)[2]
     return (
         not any(said.at <= at <= later[0].at for at in record.edits)
         or polarity.has_negation(next(filter(words, split_sentences(rest)), ""))
@@ -449,11 +445,10 @@ def _names_label(label: str, sentence: str) -> bool:
 _LETTER_WORDS = frozenset("aeioyu")
 """Letters that are words: “a folder would do” chooses no option."""
 _CHOICE_WORDS_MAX = 12
-_LABEL = WORDS.compile("label", re.IGNORECASE)
 
 
 def _read_labels(about: str) -> list[tuple[str, str]]:
-    return [(match[1], match[2]) for match in _LABEL.finditer(about)]
+    return [(match[1], match[2]) for match in WORDS["label"].finditer(about)]
 
 
 def _check_polarity(text: str, sentence: str, proposal: str) -> Unproved | None:

@@ -12,7 +12,6 @@ and mended is nothing that anybody would look for.
 
 import enum
 import posixpath
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -257,7 +256,6 @@ def _dispute(chain: FailureChain, story: Story, disputes: Sequence[Dispute]) -> 
 
 # ── What becomes of a chain ───────────────────────────────────────────────────────────────────────
 
-_ASKS_FOR_FIX = TOOLS.compile("asks for a fix", re.IGNORECASE)
 _REQUEST_CHARACTERS = 800
 _PASTED_MIN = 12
 """Characters from which an error's line is found in what the user said."""
@@ -314,7 +312,7 @@ def _asks_for_fix(prompt: str) -> bool:
     if len(prompt) > _REQUEST_CHARACTERS:
         # Of a plan or a log that was pasted, the request stands at an end.
         prompt = f"{prompt[: _REQUEST_CHARACTERS // 2]}\n{prompt[-_REQUEST_CHARACTERS // 2 :]}"
-    return _ASKS_FOR_FIX.search(prompt) is not None
+    return TOOLS["asks for a fix"].search(prompt) is not None
 
 
 def _is_pasted(chain: FailureChain, prompt: str) -> bool:
@@ -361,10 +359,6 @@ def _stands(chain: FailureChain) -> bool:
 
 _SHARED_WORDS_MIN = 0.5
 """Jaccard of the words of two commands from which the one is another way to call the other."""
-_FIXES_FILES = TOOLS.compile("fixes files")
-_REFUSED = TOOLS.compile("refused", re.MULTILINE)
-"""A refusal that says something of the machine or the project, not of a path or an option that was mistyped."""
-_INTERPRETER = TOOLS.compile("interpreter")
 _CODE_OPTIONS = split_words("-c -e -E -p -r --eval --print --execute -")
 _EDITING_TOOLS = split_words("ed patch cp mv rm tee gofmt goimports")
 _IN_PLACE = compile_lazily(r"-\w*i|--in-place")
@@ -385,13 +379,13 @@ def _edits_files(words: Sequence[str]) -> bool:
     tool = posixpath.basename(words[0])
     if tool in {"sed", "perl"}:
         return any(map(_IN_PLACE.match, words))
-    return tool in _EDITING_TOOLS or _FIXES_FILES.search(" ".join(words)) is not None
+    return tool in _EDITING_TOOLS or TOOLS["fixes files"].search(" ".join(words)) is not None
 
 
 def _runs_inline(run: ShellCommand) -> bool:
     """Return whether an interpreter runs code that stands in the command itself."""
     return any(
-        _INTERPRETER.match(words[0])
+        TOOLS["interpreter"].match(words[0])
         and any(word in _CODE_OPTIONS or word.startswith("<<") for word in words[1:])
         for words in (checks.strip_wrappers(one.words)[0] for one in parse_line(run.command))
     )
@@ -415,7 +409,7 @@ def _only_records(command: ShellCommand) -> bool:
 
 def _refused_to_start(command: ShellCommand) -> bool:
     """Return whether a program was not found, or is called otherwise here."""
-    return command.failed and _REFUSED.search(command.output) is not None
+    return command.failed and TOOLS["refused"].search(command.output) is not None
 
 
 def _find_other_way(failed: ShellCommand, commands: Sequence[ShellCommand]) -> ShellCommand | None:
@@ -457,9 +451,6 @@ _TITLE_CHARACTERS = 100
 _PLACE_CHARACTERS = 40
 """A longer path in a title is told by its last part."""
 _WORDS_MIN = 4
-_LOCATED = TOOLS.compile("located")
-_FAILED_TEST = TOOLS.compile("named test")
-"""What a test runner prints of a test that failed. pytest cuts what it says: `- a...`."""
 _SHELL = compile_lazily(r"^(?:/(?:usr/)?bin/)?(?:ba|z|da)?sh: (?:line \d+: )?(?=\S)")
 _SAID_MIN, _SAID_CHARACTERS, _COMMAND_CHARACTERS = 12, 400, 300
 """Characters from which a cut line still says something; of what the agent said, and of a command in a body."""
@@ -577,13 +568,13 @@ def _name_error(command: ShellCommand, error: CommandError, context: EpisodeCont
         return f"`{one_line(run, 70)}` failed"
     place = context.relative(error.files[0]) if error.files else ""
     text = _SHELL.sub("", error.line)
-    is_test = _FAILED_TEST.match(text)
+    is_test = TOOLS["named test"].match(text)
     if is_test:
         name = is_test["test"] or is_test["go"] or is_test["unittest"]
         said = (is_test["said"] or "").removesuffix("...").strip()
         text = f"test {name} failed: {said}" if len(said) >= _SAID_MIN else f"test {name} failed"
         place = is_test["path"] or place
-    elif located := _LOCATED.match(text):
+    elif located := TOOLS["located"].match(text):
         # What went wrong comes first; a compiler begins with the place.
         place, text = f"{located[1].rsplit('/', 1)[-1]}:{located[2] or located[3]}", located[4]
     if len(place) > _PLACE_CHARACTERS or len(text) + len(place) > _TITLE_CHARACTERS:

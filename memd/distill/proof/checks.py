@@ -19,7 +19,6 @@ from memd.patterns import compile_lazily, split_words
 _SCRIPT_VERBS = {"t": "test", "tst": "test", "run-script": "run"}
 _VERBS_IMPLIED = {"ruff": "check", "golangci-lint": "run", "vitest": "run", "mise": "run"}
 _PACKAGE_MANAGERS = split_words("npm pnpm yarn bun")
-_ENVIRONMENT_HARMLESS = TOOLS.compile("harmless environment")
 _BIN_DIRECTORY = compile_lazily(r"(?:^|/)(?:bin|\.bin|Scripts|shims)/[^/]+$")
 _PYTHON = compile_lazily(r"(?:python|pypy|py)([\d.]*)(?:\.exe)?")
 _WIDENING_VALUED = split_words("--max-warnings --cov-fail-under")
@@ -108,7 +107,7 @@ def _read_check(command: shell.SimpleCommand, state: tuple[str, ...]) -> Check:
         verb, targets = (*verb, *targets), []
     return Check(
         tool=name, verb=verb, where=(*where, *state), directory=directory,
-        environment=frozenset(a for a in command.assignments if not _ENVIRONMENT_HARMLESS.match(a)),
+        environment=frozenset(a for a in command.assignments if not TOOLS["harmless environment"].match(a)),
         targets=frozenset(targets), selectors=frozenset(reader.selectors), exclusions=frozenset(reader.exclusions),
         options=frozenset(reader.options), widenings=frozenset(reader.widenings),
     )  # fmt: skip
@@ -324,7 +323,6 @@ def _contains_package(wide: str, narrow: str) -> bool:
     return is_below and _contains_path(stem, narrow.removesuffix("...").rstrip("/"))
 
 
-_ECHOED = TOOLS.compile("echoed")
 _ECHO_LINES_MAX = 200
 
 
@@ -333,7 +331,7 @@ def _read_echoed_checks(check: Check, output: str) -> Iterator[Check]:
     if check.tool not in TOOLS.list_words("echo what they run"):
         return
     for line in output.splitlines()[:_ECHO_LINES_MAX]:
-        if (match := _ECHOED.match(line.rstrip())) is None:
+        if (match := TOOLS["echoed"].match(line.rstrip())) is None:
             continue
         said = match["line"] or match["bare"]
         if match["bare"] and _name_tool(said.split()[0]) not in read_grammars():
