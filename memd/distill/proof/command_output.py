@@ -184,11 +184,6 @@ def list_failed_tests(output: str) -> tuple[str, ...]:
     return unique(found)
 
 
-def names_failed_tests(output: str) -> bool:
-    """Return whether the output of a failed run says which tests failed."""
-    return TOOLS["failed test"].search(_cut_lines(output)) is not None
-
-
 def failed_tests_of(output: str, path: str) -> list[str]:
     """The names of the tests in this file that failed, as far as the output says."""
     return [

@@ -231,7 +231,7 @@ def _find_removed_tests(edits: Sequence[FileEdit], failing: str) -> str:
     ]
     removed = {name for e in in_tests for name in _list_tests(e.old)}
     removed -= {name for e in edits for name in _list_tests(e.new)}
-    is_any = bool(removed) and not command_output.names_failed_tests(failing)
+    is_any = bool(removed) and not command_output.list_failed_tests(failing)
     is_rewritten = any(
         name not in edit.new
         for edit in in_tests
