@@ -142,35 +142,29 @@ class RedistillProgress:
         ledger.write_note(tx, _PROGRESS_NOTE, json.dumps(asdict(self)))
 
 
+@dataclass(eq=False)
 class Redistiller:
     """Distils again what older rules have made."""
 
-    name = "redistiller"
-
-    def __init__(
-        self,
-        db: Database,
-        config: DistillConfig,
-        clock: Callable[[], int],
-        on_written: Callable[[], None],
-    ) -> None:
-        """`clock` returns UTC milliseconds; `on_written` is called after summaries have changed."""
-        self._db = db
-        self._config = config
-        self._clock = clock
-        self._on_written = on_written
-        self._wakeup = AutoResetEvent()
-        self._progress: RedistillProgress | None = None
-        self._left = 0
-        self._waiting: list[tuple[list[MemoryChange], anyio.Event]] = []
-        """For each caller the changes since it asked, and what tells it that the run has ended."""
-        self._last_error: str | None = None
+    db: Database
+    config: DistillConfig
+    clock: Callable[[], int]
+    """Returns UTC milliseconds."""
+    on_written: Callable[[], None]
+    """Called after summaries have changed."""
+    name: str = "redistiller"
+    _wakeup: AutoResetEvent = field(default_factory=AutoResetEvent)
+    _progress: RedistillProgress | None = None
+    _left: int = 0
+    _waiting: list[tuple[list[MemoryChange], anyio.Event]] = field(default_factory=list)
+    """For each caller the changes since it asked, and what tells it that the run has ended."""
+    _last_error: str | None = None
 
     async def run(self) -> None:
         """Distil again what older rules made, then whatever is asked for, until cancelled."""
-        await self._db.write(begin_if_outdated)
+        await self.db.write(begin_if_outdated)
         while True:
-            self._progress = await self._db.read(RedistillProgress.read)
+            self._progress = await self.db.read(RedistillProgress.read)
             if self._progress is not None:
                 await self._distil_all(self._progress)
             await self._wakeup.wait()
@@ -188,7 +182,7 @@ class Redistiller:
         changes, has_ended = list[MemoryChange](), anyio.Event()
         self._waiting.append((changes, has_ended))
         if self._progress is None:
-            await self._db.write(RedistillProgress().write)
+            await self.db.write(RedistillProgress().write)
         self._wakeup.set()
         await has_ended.wait()
         return report_changes(changes, is_dry_run=False)
@@ -201,25 +195,25 @@ class Redistiller:
         return report_changes(changes, is_dry_run=True)
 
     async def _list_sessions(self, after: tuple[int, int]) -> AsyncIterator[Session]:
-        while session := await self._db.read(partial(projects.next_session, after=after)):
+        while session := await self.db.read(partial(projects.next_session, after=after)):
             yield session
             after = session.started_at, session.id
 
     async def _distil_all(self, progress: RedistillProgress) -> None:
         """Distil every session that is left again, and note that today's rules have made them all."""
         async for session in self._list_sessions(progress.after):
-            self._left = await self._db.read(partial(projects.count_sessions, after=progress.after))
+            self._left = await self.db.read(partial(projects.count_sessions, after=progress.after))
             changes = await self._distil_session(session, is_dry_run=False)
             counts = Counter(progress.counts) + Counter(one.change for one in changes)
             after = session.started_at, session.id
             progress = RedistillProgress(RULES_VERSION, after, progress.done + 1, dict(counts))
-            await self._db.write(progress.write)
+            await self.db.write(progress.write)
             self._progress = progress
             for told, _ in self._waiting:
                 told.extend(changes)
             if any(one.change != "kept" for one in changes):
-                self._on_written()
-        await self._db.write(finish)
+                self.on_written()
+        await self.db.write(finish)
         log.get(self.name).info("distilled_again", sessions=progress.done, **progress.counts)
         self._progress = None
         while self._waiting:
@@ -234,7 +228,7 @@ class Redistiller:
                 if rewrite is None:
                     break
                 for part in _slice_steps(rewrite.plans):
-                    step = partial(rewrite_episodes, rewrite=rewrite, part=part, now=self._clock())
+                    step = partial(rewrite_episodes, rewrite=rewrite, part=part, now=self.clock())
                     changes += await self._write(step, is_dry_run=is_dry_run)
             except SessionChanged:
                 continue
@@ -245,10 +239,10 @@ class Redistiller:
         return changes
 
     async def _plan_session(self, session: Session) -> SessionRewrite | None:
-        idle_ms, days = self._config.idle_s * 1000, self._config.task_days
-        request = DueRequest(session.id, self._clock(), idle_ms, task_days=days)
+        idle_ms, days = self.config.idle_s * 1000, self.config.task_days
+        request = DueRequest(session.id, self.clock(), idle_ms, task_days=days)
         began = anyio.current_time()
-        read = await self._db.read(partial(read_session, session=session, request=request))
+        read = await self.db.read(partial(read_session, session=session, request=request))
         await self._pause(began)
         if read is None:
             return None
@@ -268,7 +262,7 @@ class Redistiller:
     ) -> list[MemoryChange]:
         began = anyio.current_time()
         try:
-            return await self._db.write(partial(_preview, work=work) if is_dry_run else work)
+            return await self.db.write(partial(_preview, work=work) if is_dry_run else work)
         except _Preview as done:
             return list(done.args[0])
         finally:

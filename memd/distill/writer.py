@@ -11,7 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Callable, Generator, Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Annotated, Any
 
@@ -381,52 +381,39 @@ def apply_text(tx: Connection, turn: Summary, text: TurnText, model: str, now: i
     return summaries.rewrite_turn(tx, new, now)
 
 
+@dataclass(eq=False)
 class TurnWriter:
     """Improves the newest turns, one at a time."""
 
-    name = "rewriter"
-
-    def __init__(  # noqa: PLR0913  # the composition root passes each dependency by name
-        self,
-        db: Database,
-        model: ChatModel,
-        config: DistillConfig,
-        clock: Callable[[], int],
-        on_written: Callable[[], None],
-        *,
-        redact: Callable[[str], str],
-        pauses_s: tuple[float, ...] = RETRY_PAUSES_S,
-    ) -> None:
-        """`clock` returns UTC milliseconds; `on_written` is called after a summary has changed.
-
-        A reply that `redact` would change is refused.
-        """
-        self._redact = redact
-        self._db = db
-        self._model = model
-        self._config = config
-        self._clock = clock
-        self._on_written = on_written
-        self._pauses_s = pauses_s
-        self._wakeup = AutoResetEvent()
-        self._log = log.get(self.name)
-        self._budget = WriterBudget()
-        self._waiting = 0
-        self._outcomes: Counter[str] = Counter()
-        self._failures: Counter[int] = Counter()
-        self._failures_in_a_row = 0
-        self._why = ""
-        self._obstacle = ""
+    db: Database
+    model: ChatModel
+    config: DistillConfig
+    clock: Callable[[], int]
+    """Returns UTC milliseconds."""
+    on_written: Callable[[], None]
+    """Called after a summary has changed."""
+    redact: Callable[[str], str] = field(kw_only=True)
+    """A reply that it would change is refused."""
+    pauses_s: tuple[float, ...] = RETRY_PAUSES_S
+    name: str = "rewriter"
+    _wakeup: AutoResetEvent = field(default_factory=AutoResetEvent)
+    _budget: WriterBudget = field(default_factory=WriterBudget)
+    _waiting: int = 0
+    _outcomes: Counter[str] = field(default_factory=Counter)
+    _failures: Counter[int] = field(default_factory=Counter)
+    _failures_in_a_row: int = 0
+    _why: str = ""
+    _obstacle: str = ""
 
     async def run(self) -> None:
         """Improve turns until cancelled; sleep when there is none, or after a failure."""
         while True:
-            self._obstacle = await self._model.find_obstacle()
+            self._obstacle = await self.model.find_obstacle()
             outcome = await self.write_next()
             if outcome == "failed":
-                await anyio.sleep(self._pauses_s[: self._failures_in_a_row][-1])
+                await anyio.sleep(self.pauses_s[: self._failures_in_a_row][-1])
             elif outcome is None:
-                await self._wakeup.wait(self._config.interval_s)
+                await self._wakeup.wait(self.config.interval_s)
 
     def nudge(self) -> None:
         """Look for a new turn now."""
@@ -434,33 +421,35 @@ class TurnWriter:
 
     def status(self) -> dict[str, object]:
         """Return what `memd status` shows of this worker; `why` is the reason of the last failure."""
-        budget = self._budget.on_day_of(self._clock())
+        budget = self._budget.on_day_of(self.clock())
         return {
             **{name: self._outcomes[name] for name in ("written", "refused", "failed")},
-            "left_today": max(self._config.writer_daily - budget.calls, 0),
+            "left_today": max(self.config.writer_daily - budget.calls, 0),
             "waiting": self._waiting,
             "spent_today": budget.calls,
             "failures_in_a_row": self._failures_in_a_row,
             "today": budget.today.model_dump(),
             "ever": budget.ever.model_dump(),
-            "model": self._model.name,
+            "model": self.model.name,
             "obstacle": self._obstacle,
             "why": self._obstacle or self._why,
         }
 
     async def write_next(self) -> str | None:
         """Improve one turn: `written`, `refused`, `changed` or `failed`; None if nothing can be done now."""
-        idle_ms = self._config.idle_s * 1000
-        find = partial(find_next_turn, now=self._clock(), idle_ms=idle_ms, failures=self._failures)
-        self._waiting, turn = await self._db.read(find)
+        idle_ms = self.config.idle_s * 1000
+        find = partial(find_next_turn, now=self.clock(), idle_ms=idle_ms, failures=self._failures)
+        self._waiting, turn = await self.db.read(find)
         outcome = None
         if turn is not None:
             outcome, self._why = await self._improve(turn)
-        if turn is not None and outcome is not None:
+        if turn and outcome:
             self._outcomes[outcome] += 1
-            self._log.info("turn_written_up", summary=turn.id, outcome=outcome, why=self._why)
+            log.get(self.name).info(
+                "turn_written_up", summary=turn.id, outcome=outcome, why=self._why
+            )
             self._why = f"#{turn.id} {outcome}: {self._why}" if self._why else ""
-        self._budget = await self._db.read(partial(read_budget, now=self._clock()))
+        self._budget = await self.db.read(partial(read_budget, now=self.clock()))
         return outcome
 
     async def _improve(self, turn: Summary) -> tuple[str | None, str]:
@@ -474,24 +463,24 @@ class TurnWriter:
         if found is None:
             return None, _BUDGET_SPENT
         self._failures_in_a_row = self._failures[turn.id] = 0
-        now = self._clock()
+        now = self.clock()
         if isinstance(found, ReplyRefused):
-            await self._db.write(partial(mark_tried, turn=turn, now=now))
+            await self.db.write(partial(mark_tried, turn=turn, now=now))
             return "refused", found.reason
-        put = partial(apply_text, turn=turn, text=found, model=self._model.name, now=now)
-        if not await self._db.write(put):
+        put = partial(apply_text, turn=turn, text=found, model=self.model.name, now=now)
+        if not await self.db.write(put):
             return "changed", ""
-        self._on_written()
+        self.on_written()
         return "written", ""
 
     async def _ask_model(self, turn: Summary) -> TurnText | ReplyRefused | None:
         """Drive the conversation about a turn; None if the day's replies are spent before its end."""
-        with contextlib.closing(converse(turn, self._redact)) as conversation:
+        with contextlib.closing(converse(turn, self.redact)) as conversation:
             prompt = next(conversation)
-            spend = partial(spend_call, limit=self._config.writer_daily)
-            while await self._db.write(partial(spend, now=self._clock())):
+            spend = partial(spend_call, limit=self.config.writer_daily)
+            while await self.db.write(partial(spend, now=self.clock())):
                 reply = await call_model(
-                    self._db, self._model, "writer", prompt, self._clock, is_refundable=True
+                    self.db, self.model, "writer", prompt, self.clock, is_refundable=True
                 )
                 try:
                     prompt = conversation.send(reply)
