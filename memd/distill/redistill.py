@@ -13,10 +13,10 @@ make of them.
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -65,19 +65,9 @@ _TRIES_MAX = 5
 """A session in which events arrive all the time is left; what arrives is distilled by today's rules."""
 _RULES_NOTE, _PROGRESS_NOTE = "rules", "redistilling"
 
-Change = Literal["created", "revised", "deleted", "kept"]
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryChange:
-    """The change of one memory when its session is distilled again."""
-
-    change: Change
-    id: int
-    kind: str
-    title: str
-    was: str = ""
-    """The former title of a revised one; why one is kept that the rules no longer say."""
+_CHANGES = ("created", "revised", "deleted", "kept")
+MemoryChange = dict[str, Any]
+"""`change`: one of these; `id`, `kind` and `title` of the memory; `was`: the former title, or why it is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +99,11 @@ class _Preview(Exception):
 
 def report_changes(changes: Sequence[MemoryChange], *, is_dry_run: bool) -> dict[str, Any]:
     """Report what distilling again changed, or would change, as `memd distill --again` tells it."""
-    counts = Counter(one.change for one in changes)
+    counts = Counter(one["change"] for one in changes)
     return {
         "is_dry_run": is_dry_run,
-        **{name: counts[name] for name in get_args(Change)},
-        "changes": [asdict(one) for one in changes[:CHANGES_LISTED_MAX]],
+        **{name: counts[name] for name in _CHANGES},
+        "changes": changes[:CHANGES_LISTED_MAX],
     }
 
 
@@ -204,14 +194,14 @@ class Redistiller:
         async for session in self._list_sessions(progress.after):
             self._left = await self.db.read(partial(projects.count_sessions, after=progress.after))
             changes = await self._distil_session(session, is_dry_run=False)
-            counts = Counter(progress.counts) + Counter(one.change for one in changes)
+            counts = Counter(progress.counts) + Counter(one["change"] for one in changes)
             after = session.started_at, session.id
             progress = RedistillProgress(RULES_VERSION, after, progress.done + 1, dict(counts))
             await self.db.write(progress.write)
             self._progress = progress
             for told, _ in self._waiting:
                 told.extend(changes)
-            if any(one.change != "kept" for one in changes):
+            if any(one["change"] != "kept" for one in changes):
                 self.on_written()
         await self.db.write(finish)
         log.get(self.name).info("distilled_again", sessions=progress.done, **progress.counts)
@@ -313,32 +303,33 @@ def read_session(tx: Connection, session: Session, request: DueRequest) -> Sessi
     partial = events.compacted_ids(tx, session.id) | events.pending_ids(tx, session.id)
     # A memory that was forgotten would come back in another slot.
     slots = _FORGETTABLE_SLOTS if ledger.has_forgotten(tx) else ()
-    whole = [
-        one
+    left = {
+        one.key
         for one in episodes
-        if not any(ledger.is_forgotten(tx, slot_uid(session, one.key, slot)) for slot in slots)
-        and not any(event.id in partial for event in one.events)
-    ]
-    left = {one.key for one in episodes} - {one.key for one in whole}
-    whole = join_all(found, whole)
-    known = [s for s in summaries.captured_summaries(tx, session.id) if s.episode not in left]
-    sources = {s.id: frozenset(event for event, _ in links.sources_of(tx, s.id)) for s in known}
-    # An event that was forgotten took its edge along.
-    gone = {number for number, found in sources.items() if not found or found & partial}
+        if any(ledger.is_forgotten(tx, slot_uid(session, one.key, slot)) for slot in slots)
+        or any(event.id in partial for event in one.events)
+    }
+    whole = join_all(found, [one for one in episodes if one.key not in left])
+    known = summaries.captured_summaries(tx, session.id)
+    old = {one.id: one for one in known if one.episode not in left}
+    sources = {i: frozenset(event for event, _ in links.sources_of(tx, i)) for i in old}
     # Without a prompt nothing yields the memory of a whole turn.
     prompted = {
         one.key
         for one in episodes
         if any(event.kind is EventKind.PROMPT or find_sender(event) for event in one.events)
     }
-    for one in known:
-        is_turn = one.uid == slot_uid(session, one.episode or "", "turn")
-        if is_turn and one.episode not in prompted:
-            gone.add(one.id)
+    gone = frozenset(
+        number
+        for number, one in old.items()
+        # An event that was forgotten took its edge along.
+        if not sources[number]
+        or sources[number] & partial
+        or (one.episode not in prompted and one.uid == slot_uid(session, one.episode or "", "turn"))
+    )
     context, files = read_context(tx, session, whole, request)
     batch = DueBatch(session, tuple(whole), context, frozenset(), (), known_files=files)
-    old = {one.id: one for one in known}
-    return SessionRewrite(batch, state, old, sources, frozenset(gone)) if whole else None
+    return SessionRewrite(batch, state, old, sources, gone) if whole else None
 
 
 def match_plans(rewrite: SessionRewrite, plans: Sequence[EpisodePlan]) -> SessionRewrite:
@@ -410,11 +401,7 @@ def _rewrite_episode(
     tx: Connection, rewrite: SessionRewrite, plan: EpisodePlan, session: Session, now: int
 ) -> dict[int, str]:
     """Write one episode again; memory that the rules no longer say → why it is kept."""
-    matched = {
-        draft.slot: rewrite.matches[plan.episode, draft.slot]
-        for draft in plan.drafts
-        if (plan.episode, draft.slot) in rewrite.matches
-    }
+    matched = {s: one for (episode, s), one in rewrite.matches.items() if episode == plan.episode}
     there = {one.id: one for one in summaries.episode_summaries(tx, session.id, plan.episode)}
     known = {**there, **summaries.summaries_by_ids(tx, tuple(matched.values()))}
     fixed = _explain_why_kept(tx, known.values(), rewrite.gone)
@@ -489,15 +476,18 @@ def _explain_why_kept(
 
 def _compare_memories(
     before: Mapping[int, Summary], after: Mapping[int, Summary], kept: Mapping[int, str]
-) -> Iterable[MemoryChange]:
+) -> Iterator[MemoryChange]:
+    def tell(change: str, one: Summary, was: str = "") -> MemoryChange:
+        return {"change": change, "id": one.id, "kind": one.kind, "title": one.title, "was": was}
+
     for number, one in after.items():
         was = before.get(number)
         if was is None:
-            yield MemoryChange("created", number, one.kind, one.title)
+            yield tell("created", one)
         elif (was.kind, was.title, was.body) != (one.kind, one.title, one.body):
-            yield MemoryChange("revised", number, one.kind, one.title, was.title)
+            yield tell("revised", one, was.title)
     for number, one in before.items():
         if number not in after:
-            yield MemoryChange("deleted", number, one.kind, one.title)
+            yield tell("deleted", one)
         elif number in kept:
-            yield MemoryChange("kept", number, one.kind, one.title, kept[number])
+            yield tell("kept", one, kept[number])
