@@ -67,11 +67,6 @@ class Claims:
     """The whole text in lower case, on one line, without backticks: quotes are looked up in it."""
 
     @property
-    def quoted_folded(self) -> frozenset[str]:
-        """The parts in backticks, in lower case."""
-        return frozenset(quote.casefold() for quote in self.quoted)
-
-    @property
     def clauses(self) -> Iterator[Clause]:
         """Every clause, in order."""
         for sentence in self.sentences:
@@ -93,7 +88,7 @@ def parse_claims(text: str) -> Claims:
     bare = _PERFECT.sub(
         r"\1have", _NO_LONGER.sub("not", _QUOTED.sub(r" \1", text).replace("`", " "))
     )
-    return Claims(tuple(_split_sentences(bare)), quoted - {""}, _flatten_text(bare))
+    return Claims(tuple(_split_sentences(bare)), quoted - {""}, " ".join(bare.split()).casefold())
 
 
 def word_key(word: str) -> str:
@@ -196,10 +191,6 @@ _KNOWN_WORDS = {
     **{word: (number, TokenType.NUMBER) for word, number in WORDS.rows["numerals"].items()},
 }
 """Folded word → its key and type. Of a word in several tables the last one counts."""
-
-
-def _flatten_text(text: str) -> str:
-    return " ".join(text.split()).casefold()
 
 
 def _split_sentences(text: str) -> Iterator[Sentence]:
