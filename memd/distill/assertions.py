@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from memd.distill import text as sentences
 from memd.distill.episodes import AskedQuestion, EpisodeContext, Story, Utterance
@@ -92,10 +93,8 @@ def draft_assertions(story: Story, context: EpisodeContext) -> list[Draft]:
     """Return what the user's answers and sentences of a turn assert by one of the forms."""
     found = list(_draft_answers(story, context))
     for said in story.prompts:
-        if note := _draft_note(said, context):
-            found.append(note)
-            continue
-        found += _draft_sentences(said, story, context)
+        note = _draft_note(said, context)
+        found += [note] if note else _draft_sentences(said, story, context)
     for refusal in story.refusals:
         found += _draft_sentences(refusal.said, story, context)
     return [replace(one, slot=f"standing/{number}") for number, one in enumerate(found)]
@@ -103,14 +102,9 @@ def draft_assertions(story: Story, context: EpisodeContext) -> list[Draft]:
 
 def _draft_sentences(said: Utterance, story: Story, context: EpisodeContext) -> Iterator[Draft]:
     """The sentences of a message that ask to be remembered, whole."""
-    own = read_own_sentences(said.text)
-    found = [
-        (form, kind, sentence)
-        for sentence in select_assertions(own)
-        if (read := read_sentence(sentence)) is not None
-        for form, kind in (read,)
-    ]
-    for form, kind, sentence in found[:_SENTENCES_MAX]:
+    own = select_assertions(read_own_sentences(said.text))
+    found = ((sentence, read) for sentence in own if (read := read_sentence(sentence)))
+    for sentence, (form, kind) in islice(found, _SENTENCES_MAX):
         title = _clean(sentence.text[sentence.start :], form)
         if topic := _TOPIC.search(sentence.lead):
             title = f"{topic[1]}: {title}"
@@ -238,11 +232,9 @@ _RECOMMENDED = re.compile(r"\s*\((?:recommended|default|suggested)[^)]*\)\s*", r
 
 def _draft_answers(story: Story, context: EpisodeContext) -> Iterator[Draft]:
     """The answers to the client's own question dialogue, about the product."""
-    if len(story.questions) > _QUESTIONS_MAX:
-        return
-    for asked in story.questions:
-        if _is_of_product(asked, story):
-            yield _draft_answer(asked, context)
+    if len(story.questions) <= _QUESTIONS_MAX:
+        asked = (one for one in story.questions if _is_of_product(one, story))
+        yield from (_draft_answer(one, context) for one in asked)
 
 
 def _is_of_product(asked: AskedQuestion, story: Story) -> bool:
@@ -316,6 +308,7 @@ def _make(  # noqa: PLR0913, PLR0917  # what a draft consists of
 
 RETRACTED = "retracted"
 """The rule of a note that ends a rule, and of the supersession by it."""
+_ENDED = Form(RETRACTED, Kind.NOTE, 0.8)
 _PER_TURN_MAX = 8
 _NAMED_MIN = 0.5
 """Share of a rule's stems that a shorter retraction must name."""
@@ -338,13 +331,11 @@ def draft_retractions(story: Story, context: EpisodeContext) -> list[Draft]:
                 continue
             start, end = (sentence.start + at for at in match.span("rule"))
             rule = " ".join(_ANY_MORE.sub(" ", sentence.text[start:end]).split())
-            body = sentences.clip(f"User: “{sentence.text}”", context.body_characters)
-            found.append(Draft(
-                slot=f"retraction/{len(found)}", kind=Kind.NOTE, title=sentences.format_title(f"No longer: {rule}"),
-                body=body, at=said.at, rule=RETRACTED,
-                sources=(Source(said.event_id, sentences.clip_quote(sentence.text), said.authority),),
-                authority=said.authority, confidence=0.8, quality=sentences.score_quality(body),
-            ))  # fmt: skip
+            quoted = [f"User: “{sentence.text}”"]
+            draft = _make(
+                said, context, _ENDED, Kind.NOTE, f"No longer: {rule}", quoted, sentence.text
+            )
+            found.append(replace(draft, slot=f"retraction/{len(found)}"))
     return found
 
 

@@ -61,9 +61,10 @@ def write_lines(
         lines.append(f"{report.speaker} reported: {one_line(report.text, _LINE)}")
     if story.broken_off:
         lines.append(f"Broken off by an error of the model's API: {story.broken_off}")
-    for denied in story.denials[:_TOLD_MAX]:
-        what, why = one_line(denied.what, 160), one_line(denied.reason, 200)
-        lines.append(f"Not run, denied by the client: `{what}`: {why}")
+    lines += [
+        f"Not run, denied by the client: `{one_line(what, 160)}`: {one_line(why, 200)}"
+        for what, why in story.denials[:_TOLD_MAX]
+    ]
     lines += [f"Open: {one}" for one in _list_open(story)]
     if names := unique(map(context.relative, list_changed_files(story))):
         more = f" and {len(names) - _FILES_MAX} more" if len(names) > _FILES_MAX else ""

@@ -112,7 +112,7 @@ def load_due(tx: Connection, request: DueRequest) -> DueBatch | None:
         for one in episodes
         if one.events[0].turn is None or one.key in turns  # else a part of it is not read
         if (ids := [event.id for event in one.events if event.id in asked])
-        if one.ended_by is not None or (request.through is not None and min(ids) <= request.through)
+        if one.is_over or (request.through is not None and min(ids) <= request.through)
     ]
     if is_cut and len(due) > 1 and due[-1] is episodes[-1] and due[-1].events[0].turn is None:
         due.pop()
