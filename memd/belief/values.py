@@ -38,7 +38,6 @@ _TELLS_CHANGE = frozenset(
     {Kind.CHANGE, Kind.FIX, Kind.DECISION, Kind.FACT, Kind.INSTRUCTION, Kind.PREFERENCE, Kind.NOTE}
 )
 """What was only found out or weighed changes nothing."""
-_CHANGE = WORDS.compile("change of a value", re.IGNORECASE)
 _MAY_TELL = {
     "from ": compile_lazily(r"from [`\"“v\d]"),
     "ed ": compile_lazily(r"ed [`\"“v\d]"),
@@ -46,23 +45,18 @@ _MAY_TELL = {
 }
 _ARROWS = ("→", "->")
 """Every change has one of these; the letters that each pattern begins with are found fast."""
-_SET_TO = WORDS.compile("set to")
 _NAME_BEFORE = compile_lazily(
     r"(?<![\w.-])(?P<name>[A-Za-z]\w*(?:[_-]\w+|[a-z][A-Z]\w*))[\"`]?\s?\Z"
 )
 _NAME_CHARACTERS_MAX = 60
 """Together: a compound name that is set to a number or a switch; see `_SETTING_PARTS`."""
 _SETTING_PARTS = WORDS.list_words("setting parts")
-_UNDONE = WORDS.compile("weighed", re.IGNORECASE)
-"""Words of a sentence that weighs a change, tells of one that the program makes, or of one inside the code."""
 _CHANGE_STEMS = frozenset(
     content_stems(
         "changed updated renamed replaced switched increased decreased set value file now old new"
     )
 )
 _REQUEST = compile_lazily(r"^(?:asked|then|user|while): ", re.IGNORECASE)
-_FORMER = WORDS.compile("former value", re.IGNORECASE)
-_ALTERNATIVES = WORDS.compile("alternatives", re.IGNORECASE)
 _NO_CHOICE = compile_lazily(
     r"^\s*(?:why|when|who|was|were|did|had)\b|\bdifference\b", re.IGNORECASE
 )
@@ -97,7 +91,7 @@ class OlderValue:
 
 def asks_for_former(text: str) -> bool:
     """Return whether a question asks for a former value: `what did the limit use to be`, `the old name`."""
-    return bool(_FORMER.search(text))
+    return bool(WORDS["former value"].search(text))
 
 
 def find_older_values(
@@ -189,7 +183,7 @@ def find_older_alternatives(memories: Sequence[SummaryHead], text: str) -> dict[
 
 def read_alternatives(text: str) -> tuple[str, ...]:
     """Read two names that share a part, if the question asks which of them holds; else empty."""
-    found = _ALTERNATIVES.search(text)
+    found = WORDS["alternatives"].search(text)
     if found is None or asks_for_former(text) or _NO_CHOICE.search(text):
         return ()
     left, right = found["left"].split(), found["right"].split()
@@ -210,7 +204,7 @@ def _name_parts(word: str) -> frozenset[str]:
 def _read_settings(text: str) -> Mapping[str, str]:
     """Name → its value, of the names that the text sets to one value only."""
     values: dict[str, set[str]] = {}
-    for found in _SET_TO.finditer(text) if "=" in text or ":" in text else ():
+    for found in WORDS["set to"].finditer(text) if "=" in text or ":" in text else ():
         before = text[max(0, found.start() - _NAME_CHARACTERS_MAX) : found.start()]
         if named := _NAME_BEFORE.search(before):
             values.setdefault(named["name"], set()).add(found["value"])
@@ -237,10 +231,10 @@ def _read_moves(text: str) -> Sequence[tuple[str, str, frozenset[str]]]:
     for sentence in _split_clauses(text):
         if not _may_tell(sentence) or _REQUEST.match(sentence):
             continue
-        for found in _CHANGE.finditer(sentence):
+        for found in WORDS["change of a value"].finditer(sentence):
             was, now = (_read_value(found, name) for name in ("was", "now"))
             rest = sentence[: found.start()] + " " + sentence[found.end() :]
-            if was and now and was.lower() != now.lower() and not _UNDONE.search(rest):
+            if was and now and was.lower() != now.lower() and not WORDS["weighed"].search(rest):
                 moves.append((was, now, _subject_stems(rest)))
     return moves
 

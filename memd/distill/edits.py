@@ -145,6 +145,7 @@ _LINES_CACHED = 4_096
 SETTINGS_MAX = 200
 """A file that sets more is data."""
 _LINE_CHARACTERS, _LINES_MAX, _VALUE_CHARACTERS, _WORDS_MAX = 400, 4_000, 120, 2
+_FILE_KINDS = ("documents", "config", "sectioned", "markup", "directives")
 _COMMENT_BLOCKS = {'"""': '"""', "'''": "'''", "/*": "*/", "<!--": "-->"}
 
 Key = tuple[str, ...]
@@ -233,29 +234,25 @@ class _FileSyntax:
     """It holds nothing but a version."""
     is_table: bool
     """It holds the times at which commands run."""
-    is_sql: bool
 
 
 def _classify_file(path: str) -> _FileSyntax | None:
     """Find the form of a file by its name; None for documents and data."""
     name = posixpath.basename(path)
     extension = name.rpartition(".")[2].lower() if "." in name else ""
+    kinds = {kind for kind in _FILE_KINDS if extension in _FORMS.list_words(kind)}
     is_table = _FORMS["table file"].search(path) is not None
     is_read = is_table or _FORMS["spec files"].search(name)  # though it ends in .txt
-    is_document = extension in _FORMS.list_words("documents") and not is_read
-    if is_document or _FORMS["data files"].search(name):
+    if ("documents" in kinds and not is_read) or _FORMS["data files"].search(name):
         return None
-    is_directive = bool(_FORMS["directive files"].search(name))
-    is_directive = is_directive or extension in _FORMS.list_words("directives")
-    is_config = is_directive or extension in _FORMS.list_words("config")
+    is_directive = bool(_FORMS["directive files"].search(name)) or "directives" in kinds
     return _FileSyntax(
-        is_config=is_config or name.startswith(".env"),
-        has_sections=extension in _FORMS.list_words("sectioned") or "." not in name.lstrip("."),
-        is_markup=extension in _FORMS.list_words("markup"),
+        is_config=is_directive or "config" in kinds or name.startswith(".env"),
+        has_sections="sectioned" in kinds or "." not in name.lstrip("."),
+        is_markup="markup" in kinds,
         has_directives=is_directive,
         is_version=bool(_FORMS["version file"].search(name)),
         is_table=is_table,
-        is_sql=extension == "sql",
     )
 
 
@@ -266,13 +263,12 @@ def _index_settings(text: str, form: _FileSyntax) -> dict[Key, str]:
     return {key: value for key, value in found if counts[key] == 1}
 
 
-def _read_settings(  # noqa: C901, PLR0912  # what a line may be, in order
+def _read_settings(  # noqa: C901  # what a line may be, in order
     text: str, form: _FileSyntax
 ) -> Iterator[Setting]:
     """Yield the settings of a text, each with the names of what is around it: section, mapping, class, call."""
     section: Key = ()
     headers: list[tuple[int, str]] = []
-    artifact: tuple[int, str] | None = None
     comment_end = ""
     for raw in text.splitlines()[:_LINES_MAX]:
         line = raw.strip()
@@ -297,13 +293,6 @@ def _read_settings(  # noqa: C901, PLR0912  # what a line may be, in order
         while headers and headers[-1][0] >= indent:
             headers.pop()
         around = (*section, *(name for _, name in headers))
-        if form.is_markup:
-            # Maven names each dependency by a sibling of its version.
-            if identity := _FORMS["identity"].match(line):
-                artifact = indent, identity[1]
-            elif artifact and (indent < artifact[0] or line.startswith("</")):
-                artifact = None
-            around = (*around, artifact[1]) if artifact and artifact[0] == indent else around
         yield from _read_line(line, around, form)
         opens = _FORMS["opens"].search(line) and re.search(r"\w", line)
         if line.startswith("- "):
@@ -328,17 +317,13 @@ def _read_line(line: str, around: Key, form: _FileSyntax) -> tuple[Setting, ...]
     return tuple(_find_settings(line, around, form))
 
 
-def _find_settings(  # noqa: C901, PLR0912  # what a line may be, in order
+def _find_settings(  # what a line may be, in order
     line: str, around: Key, form: _FileSyntax
 ) -> Iterator[Setting]:
     """Yield the settings of a line: by what its file's format has of its own, else as an assignment."""
     bare = line.rstrip(",;").rstrip()
     if form.is_version:
         yield ("version",), bare
-    elif form.is_sql and (columns := list(_read_columns(bare, around))):
-        yield from columns
-    elif form.is_sql and not _FORMS["sql sets"].match(bare):
-        return
     elif package := _find_name_and_value(_FORMS["package"].match(bare)):
         yield (*around, package[0]), _strip_quotes(package[1])
     elif defined := _find_name_and_value(_FORMS["defined"].match(bare)):
@@ -380,37 +365,19 @@ def _read_assignment(bare: str, around: Key, form: _FileSyntax) -> Iterator[Sett
         yield from parts
 
 
-def _read_columns(line: str, around: Key) -> Iterator[Setting]:
-    """Yield the default and the size that a line of SQL gives a column."""
-    for form, part in (("column default", ""), ("column size", "kind")):
-        found = _FORMS[form].match(line)
-        if found and found["name"].upper() not in _FORMS.list_words("sql words"):
-            names = [found["of"], found["name"]] if found["of"] else [found["name"]]
-            kind = (found[part].lower(),) if part else ()
-            yield (
-                (*around, *(name.strip('"`[]') for name in names), *kind),
-                _strip_quotes(found["value"]),
-            )
-
-
 def _read_several(line: str) -> Iterator[tuple[str, str]]:
     """Yield several names that one line gives values, or the first that a function makes of one literal: `useState(8)`."""
-    literal = _FORMS["literal"]
-    if braced := _FORMS["braced defaults"].match(line):
-        for part in braced["inner"].split(","):
-            name, sign, value = part.partition("=")
-            if sign and literal.match(value.strip()):
-                yield name.rpartition(":")[2].strip(), value.strip()
-    elif found := _FORMS["destructured"].match(line):
-        names = [name.strip() for name in found["names"].split(",")]
-        value = found["value"].strip()
-        if made := _FORMS["makes one"].match(value):
-            yield names[0], made["value"]
-            return
-        values = [one.strip() for one in value.strip("[]()").split(",")]
-        if len(values) == len(names) and all(map(literal.match, values)):
-            pairs = zip(names, values, strict=True)
-            yield from ((name, one) for name, one in pairs if name.strip("_"))
+    if (found := _FORMS["destructured"].match(line)) is None:
+        return
+    names = [name.strip() for name in found["names"].split(",")]
+    value = found["value"].strip()
+    if made := _FORMS["makes one"].match(value):
+        yield names[0], made["value"]
+        return
+    values = [one.strip() for one in value.strip("[]()").split(",")]
+    if len(values) == len(names) and all(map(_FORMS["literal"].match, values)):
+        pairs = zip(names, values, strict=True)
+        yield from ((name, one) for name, one in pairs if name.strip("_"))
 
 
 def _find_name_and_value(found: re.Match[str] | None) -> tuple[str, str] | None:

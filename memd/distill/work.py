@@ -17,15 +17,7 @@ from dataclasses import dataclass, replace
 from memd.distill import doing, episodes, offers
 from memd.distill import text as sentences
 from memd.distill.edits import is_edit, text_at
-from memd.distill.episodes import (
-    Episode,
-    EpisodeContext,
-    LaterTurn,
-    Role,
-    Story,
-    Utterance,
-    find_sender,
-)
+from memd.distill.episodes import Episode, EpisodeContext, Role, Story, Utterance, find_sender
 from memd.distill.own_words import read_own_sentences
 from memd.distill.proof import command_output
 from memd.distill.proof.checks import is_failing
@@ -233,7 +225,7 @@ def place_episodes(
         yield replace(
             one,
             continues="" if place.head == one.key else place.head,
-            later=tuple(LaterTurn(places[key].role, other.events) for key, other in later),
+            later=tuple((places[key].role, other.events) for key, other in later),
             heard=heard.get(one.key, ""),
         )
 
@@ -297,17 +289,16 @@ class Work:
 def read_work(episode: Episode, story: Story, context: EpisodeContext) -> Work:
     """The piece of work that an episode, which tells this story, begins."""
     turns = [(Part(story, Role.HEAD, episode.heard), episode.events)]
-    for turn in episode.later:
-        prompts = (event for event in turn.events if event.kind is EventKind.PROMPT)
-        if any(is_private(event.payload.get("prompt")) for event in prompts):
-            continue
-        told = episodes.read_story(turn.events, context)
-        turns.append((Part(told, turn.role, turns[-1][0].story.told), turn.events))
+    for role, found in episode.later:
+        prompts = (event for event in found if event.kind is EventKind.PROMPT)
+        if not any(is_private(event.payload.get("prompt")) for event in prompts):
+            told = episodes.read_story(found, context)
+            turns.append((Part(told, role, turns[-1][0].story.told), found))
     while len(turns) > 1 and _shows_menu(turns[0][0].story):
         turns = [(replace(turns[1][0], role=Role.HEAD), turns[1][1]), *turns[2:]]
     parts = [part for part, _ in turns]
     main = _find_main(parts)
-    is_open = episode.ended_by is None and bool(story.commands or story.reads)
+    is_open = not episode.is_over and bool(story.commands or story.reads)
     if len(parts) == 1:
         return Work(tuple(parts), main, main.story, is_open)
     together = sorted((one for _, found in turns for one in found), key=lambda e: (e.at, e.id))
