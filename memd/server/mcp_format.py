@@ -5,6 +5,7 @@ with up to five hits stays below 2,000 bytes, and any result below 20,000; what 
 is null.
 """
 
+import re
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -56,6 +57,7 @@ _WEIGHT_MIN = 0.4
 _REASON_BYTES = 130
 """Bytes of the reason of the verdict `found`; of another one LINE_BYTES, since then it is the answer."""
 _ELLIPSIS_BYTES = 3
+_CUT_NUMBER = re.compile(r"#?\d*…$")
 _CHANNELS = {"lexical": "keyword"}
 """Memoturn's names of the retrievers."""
 
@@ -231,7 +233,8 @@ def _format_hit(
             significance=summary.significance,
             superseded_by=summary.superseded_by,
             replaced_by=fit_text(hit.replaced_by or "", SESSION_BYTES),
-            more_like_it=fit_text(hit.told_alike, SESSION_BYTES),
+            # Half a number would be another memory's.
+            more_like_it=_CUT_NUMBER.sub("…", fit_text(hit.told_alike, SESSION_BYTES)),
             older_value=fit_text(hit.older_value or "", LINE_BYTES),
             replaces=fit_text(hit.replaces or "", LINE_BYTES),
             contradicted_by=_list_contradictions(summary, found.answer.contradicted),
