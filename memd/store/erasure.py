@@ -319,23 +319,18 @@ def count_attached(
 def events_within(tx: Connection, bounds: ErasureBounds) -> list[int]:
     """The ids of the events within these bounds, in order."""
     where, values = bounds.condition("e", _PROJECT_OF_EVENT)
-    return fetch_ids(
-        tx,
-        "SELECT e.id FROM events e JOIN sessions n ON n.id = e.session_id"
-        f" WHERE {where} ORDER BY e.id",
-        values,
-    )
+    sql = f"SELECT e.id FROM events e JOIN sessions n ON n.id = e.session_id WHERE {where} ORDER BY e.id"
+    return fetch_ids(tx, sql, values)
 
 
 def prompts_among(tx: Connection, event_ids: Sequence[int]) -> list[int]:
     """Return those of these events that the user spoke: prompts, and what the user said to a tool call; in order."""
-    return fetch_ids(
-        tx,
+    sql = (
         "SELECT id FROM events WHERE (kind = 'prompt' OR kind = 'tool_refused' AND payload ->> '$.said' <> '')"
         " AND id IN (SELECT value FROM json_each(?))"
-        " ORDER BY id",
-        (json.dumps(event_ids),),
+        " ORDER BY id"
     )
+    return fetch_ids(tx, sql, (json.dumps(event_ids),))
 
 
 def sessions_within(tx: Connection, bounds: ErasureBounds) -> list[int]:
@@ -449,10 +444,8 @@ def write_texts(tx: Connection, table: TextTable, row: TextRow, changed: Mapping
         return
     assignments = ", ".join(f"{column} = ?" for column in changed)
     # Two edges whose nodes have become equal become one.
-    tx.execute(
-        f"UPDATE OR REPLACE {table.name} SET {assignments} WHERE id = ?",
-        (*map(storable, changed.values()), row.id),
-    )
+    sql = f"UPDATE OR REPLACE {table.name} SET {assignments} WHERE id = ?"
+    tx.execute(sql, (*map(storable, changed.values()), row.id))
     if table.name == "summaries":
         tx.execute("UPDATE summaries SET consolidated = 0 WHERE id = ?", (row.id,))
         now = {**row.texts, **changed}
@@ -534,12 +527,11 @@ def compact_event(tx: Connection, old: CompactableEvent, text: str, now: int) ->
 
 def expired_summaries(tx: Connection, before: int, limit: int) -> list[int]:
     """Memories that expired before a time and are not pinned. What was rejected stays: it is the measure of what repeats it."""
-    return fetch_ids(
-        tx,
+    sql = (
         "SELECT id FROM summaries WHERE expires_at < ? AND pinned_at IS NULL"
-        f" AND NOT {REJECTED.format('summaries.id')} ORDER BY id LIMIT ?",
-        (before, limit),
+        f" AND NOT {REJECTED.format('summaries.id')} ORDER BY id LIMIT ?"
     )
+    return fetch_ids(tx, sql, (before, limit))
 
 
 def delete_memory(tx: Connection, summary_id: int | None) -> bool:
@@ -559,21 +551,18 @@ def delete_expired(tx: Connection, summary_ids: Sequence[int]) -> None:
 
 def idle_summaries(tx: Connection, idle: IdleCriteria, limit: int) -> list[int]:
     """Captured memories that are old, of low quality, stated once, not by the user, and never returned by an answer."""
-    return fetch_ids(
-        tx,
+    sql = (
         "SELECT s.id FROM summaries s WHERE s.tier = 'captured' AND s.at < ?1 AND s.updated_at < ?1"
         " AND s.quality < ?2 AND s.duplicates = 1 AND s.pinned_at IS NULL AND s.archived_at IS NULL"
         f" AND s.authority < {Authority.USER_PROMPT.code}"
         " AND s.kind NOT IN ('instruction', 'preference', 'decision')"
         " AND NOT EXISTS (SELECT 1 FROM uses u WHERE u.summary_id = s.id AND u.count + u.helped > 0)"
-        f" AND {NOT_SUPERSEDED} ORDER BY s.id LIMIT ?3",
-        (idle.before, idle.quality, limit),
+        f" AND {NOT_SUPERSEDED} ORDER BY s.id LIMIT ?3"
     )
+    return fetch_ids(tx, sql, (idle.before, idle.quality, limit))
 
 
 def archive_summaries(tx: Connection, summary_ids: Sequence[int], now: int) -> None:
     """Hide memories as superseded ones are hidden; when repeated or pinned, they show again."""
-    tx.executemany(
-        "UPDATE summaries SET archived_at = ? WHERE id = ?",
-        [(now, number) for number in summary_ids],
-    )
+    sql = "UPDATE summaries SET archived_at = ? WHERE id = ?"
+    tx.executemany(sql, [(now, number) for number in summary_ids])

@@ -12,7 +12,17 @@ from apsw import Connection
 
 from memd.models import AGENTS_IMPORT, ELSEWHERE, Event, EventKind, NewEvent
 from memd.store.filter import marks
-from memd.store.queries import compact_json, count_rows, fetch_ids, fetch_int, has_rows
+from memd.store.queries import (
+    compact_json,
+    count_rows,
+    fetch_all,
+    fetch_column,
+    fetch_first,
+    fetch_ids,
+    fetch_int,
+    fetch_rows,
+    has_rows,
+)
 from memd.text import storable
 
 _COLUMNS = "id, session_id, kind, name, at, payload, source, turn, tool, agent"
@@ -25,7 +35,7 @@ _PROMPTS = (
 )
 
 
-def _to_event(row: tuple[Any, ...]) -> Event:
+def _to_event(*row: Any) -> Event:
     values = list(row)
     values[2], values[5] = EventKind(row[2]), json.loads(row[5])
     return Event(*values)
@@ -53,10 +63,8 @@ def append_event(tx: Connection, event: NewEvent, session_id: int) -> tuple[int,
 
 def attribute_to_source(tx: Connection, event_id: int, source: str) -> bool:
     """Attribute to this source, and distill again, an event that only an agent reported so far; False if another did."""
-    tx.execute(
-        "UPDATE events SET source = ?, distilled = 0 WHERE id = ? AND source = ?",
-        (source, event_id, AGENTS_IMPORT),
-    )
+    sql = "UPDATE events SET source = ?, distilled = 0 WHERE id = ? AND source = ?"
+    tx.execute(sql, (source, event_id, AGENTS_IMPORT))
     return tx.changes() > 0
 
 
@@ -83,22 +91,19 @@ def date_earlier(tx: Connection, event_id: int, at: int) -> bool:
 
 def known_keys(tx: Connection, keys: Sequence[str]) -> set[str]:
     """Return the idempotency keys among these under which an event is stored."""
-    rows = tx.execute(
-        "SELECT key FROM events WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(keys),)
-    )
-    return {str(key) for (key,) in rows}
+    sql = "SELECT key FROM events WHERE key IN (SELECT value FROM json_each(?))"
+    return set(fetch_column(tx, sql, (json.dumps(keys),)))
 
 
 def spoken_around(
     tx: Connection, session_id: int, kind: EventKind, since: int, until: int
 ) -> list[Event]:
     """Events of this kind of a session's own agent from `since` to `until`; at most 50."""
-    rows = tx.execute(
+    sql = (
         f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND at BETWEEN ? AND ? AND kind = ?"
-        " AND agent IS NULL ORDER BY at, id LIMIT 50",
-        (session_id, since, until, kind.value),
+        " AND agent IS NULL ORDER BY at, id LIMIT 50"
     )
-    return [_to_event(row) for row in rows]
+    return fetch_rows(tx, _to_event, sql, (session_id, since, until, kind.value))
 
 
 def has_hook_events(tx: Connection, session_id: int) -> bool:
@@ -115,46 +120,33 @@ def has_prompt(tx: Connection, session_id: int) -> bool:
 
 def prompts_of_turn(tx: Connection, session_id: int, turn: str) -> list[tuple[int, str]]:
     """(time, text) of a turn's own prompts, oldest first; one, unless the client used its id again."""
-    rows = tx.execute(
-        f"SELECT at, payload ->> '$.prompt' FROM {_PROMPTS} AND turn = ? ORDER BY at, id",
-        (session_id, storable(turn)),
-    )
-    return [(int(at), str(text)) for at, text in rows]
+    sql = f"SELECT at, coalesce(payload ->> '$.prompt', '') FROM {_PROMPTS} AND turn = ? ORDER BY at, id"
+    return fetch_all(tx, sql, (session_id, storable(turn)))
 
 
 def prompt_before(tx: Connection, session_id: int, turn: str | None, at: int) -> str | None:
     """The text of the last prompt before this time; None if it belongs to another turn, or there is none."""
-    last = tx.execute(
-        f"SELECT payload ->> '$.prompt', turn FROM {_PROMPTS} AND at <= ?"
-        " ORDER BY at DESC, id DESC LIMIT 1",
-        (session_id, at),
-    ).fetchone()
+    sql = f"SELECT payload ->> '$.prompt', turn FROM {_PROMPTS} AND at <= ? ORDER BY at DESC, id DESC LIMIT 1"
+    last = tx.execute(sql, (session_id, at)).fetchone()
     return None if last is None or (turn and last[1]) else str(last[0])
 
 
 def last_prompts(tx: Connection, session_id: int, until: int, limit: int) -> list[Event]:
     """A session's latest prompts up to a time, latest first, without those that an agent's shell imported."""
-    rows = tx.execute(
-        f"SELECT {_COLUMNS} FROM {_PROMPTS} AND at <= ? AND source <> ? ORDER BY at DESC LIMIT ?",
-        (session_id, until, AGENTS_IMPORT, limit),
-    )
-    return [_to_event(row) for row in rows]
+    sql = f"SELECT {_COLUMNS} FROM {_PROMPTS} AND at <= ? AND source <> ? ORDER BY at DESC LIMIT ?"
+    return fetch_rows(tx, _to_event, sql, (session_id, until, AGENTS_IMPORT, limit))
 
 
 def prompts_before(tx: Connection, session_id: int, at: int) -> list[str]:
     """The text of every prompt of a session up to a time."""
-    rows = tx.execute(
-        f"SELECT payload ->> '$.prompt' FROM {_PROMPTS} AND at <= ?", (session_id, at)
-    )
-    return [str(text) for (text,) in rows]
+    sql = f"SELECT coalesce(payload ->> '$.prompt', '') FROM {_PROMPTS} AND at <= ?"
+    return fetch_column(tx, sql, (session_id, at))
 
 
 def prompts_except(tx: Connection, session_id: int, event_id: int | None, limit: int) -> list[str]:
     """The latest prompts of a session, leaving out this event's."""
-    rows = tx.execute(
-        f"SELECT payload ->> '$.prompt' FROM {_PROMPTS} AND id IS NOT ? ORDER BY at DESC LIMIT ?",
-        (session_id, event_id, limit),
-    )
+    sql = f"SELECT payload ->> '$.prompt' FROM {_PROMPTS} AND id IS NOT ? ORDER BY at DESC LIMIT ?"
+    rows = tx.execute(sql, (session_id, event_id, limit))
     return [str(text) for (text,) in rows if text]
 
 
@@ -162,12 +154,11 @@ def turn_ids_except_prompt(
     tx: Connection, session_id: int, turn: str, since: int, until: int
 ) -> list[int]:
     """The ids of a turn's events from `since` to before `until`, without prompts, starts and ends of the session."""
-    return fetch_ids(
-        tx,
+    sql = (
         "SELECT id FROM events WHERE session_id = ? AND turn = ? AND at >= ? AND at < ?"
-        " AND kind NOT IN ('prompt', 'session_start', 'session_end')",
-        (session_id, storable(turn), since, until),
+        " AND kind NOT IN ('prompt', 'session_start', 'session_end')"
     )
+    return fetch_ids(tx, sql, (session_id, storable(turn), since, until))
 
 
 def project_key_elsewhere(tx: Connection, event_id: int) -> str | None:
@@ -199,10 +190,8 @@ def compacted_ids(tx: Connection, session_id: int) -> set[int]:
 
 def events_by_ids(tx: Connection, event_ids: Sequence[int]) -> dict[int, Event]:
     """Return these events by id; unknown ids are left out."""
-    rows = tx.execute(
-        f"SELECT {_COLUMNS} FROM events WHERE id IN ({marks(event_ids)})", tuple(event_ids)
-    )
-    return {row[0]: _to_event(row) for row in rows}
+    sql = f"SELECT {_COLUMNS} FROM events WHERE id IN ({marks(event_ids)})"
+    return {one.id: one for one in fetch_rows(tx, _to_event, sql, event_ids)}
 
 
 def session_events(tx: Connection, session_id: int, since: int, limit: int) -> list[Event]:
@@ -212,41 +201,38 @@ def session_events(tx: Connection, session_id: int, since: int, limit: int) -> l
         "SELECT max(at) FROM events WHERE session_id = ? AND at <= ? AND kind = 'prompt'",
         (session_id, since),
     )
-    rows = tx.execute(
+    return fetch_rows(
+        tx,
+        _to_event,
         f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND at >= ? ORDER BY at, id LIMIT ?",
         (session_id, since if start is None else start, limit),
     )
-    return [_to_event(row) for row in rows]
 
 
 def events_page(
     tx: Connection, session_id: int, kinds: Sequence[EventKind], after: tuple[int, int], limit: int
 ) -> list[Event]:
     """A session's events of these kinds after a time and id, in order of time; at most `limit`."""
-    rows = tx.execute(
+    sql = (
         f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND (at, id) > (?, ?)"
-        f" AND kind IN ({marks(kinds)}) ORDER BY at, id LIMIT ?",
-        (session_id, *after, *kinds, limit),
+        f" AND kind IN ({marks(kinds)}) ORDER BY at, id LIMIT ?"
     )
-    return [_to_event(row) for row in rows]
+    return fetch_rows(tx, _to_event, sql, (session_id, *after, *kinds, limit))
 
 
 def count_by_kind(tx: Connection, session_id: int) -> dict[str, int]:
     """Kind of event → how many of them a session has."""
-    rows = tx.execute(
-        "SELECT kind, count(*) FROM events WHERE session_id = ? GROUP BY 1", (session_id,)
-    )
-    return {str(kind): int(count) for kind, count in rows}
+    sql = "SELECT kind, count(*) FROM events WHERE session_id = ? GROUP BY 1"
+    return dict(tx.execute(sql, (session_id,)))
 
 
 def changed_files(tx: Connection, session_id: int, limit: int) -> list[str]:
     """The files that a session changed with its tools, the first one first."""
-    rows = tx.execute(
+    sql = (
         "SELECT payload ->> '$.tool_input.file_path' AS file FROM events WHERE session_id = ? AND kind = 'tool_result'"
-        " AND tool IN ('Edit', 'MultiEdit', 'NotebookEdit', 'Write') AND file IS NOT NULL GROUP BY 1 ORDER BY min(at) LIMIT ?",
-        (session_id, limit),
+        " AND tool IN ('Edit', 'MultiEdit', 'NotebookEdit', 'Write') AND file IS NOT NULL GROUP BY 1 ORDER BY min(at) LIMIT ?"
     )
-    return [str(file) for (file,) in rows]
+    return fetch_column(tx, sql, (session_id, limit))
 
 
 def sessions_around(
@@ -263,12 +249,11 @@ def sessions_around(
 
 def turn_events(tx: Connection, session_id: int, turns: Sequence[str], limit: int) -> list[Event]:
     """The events of these turns of a session, prompts and answers first; at most `limit`."""
-    rows = tx.execute(
+    sql = (
         f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND turn IN ({marks(turns)})"
-        " ORDER BY kind NOT IN ('prompt', 'stop', 'compact_end', 'tool_refused'), at, id LIMIT ?",
-        (session_id, *turns, limit),
+        " ORDER BY kind NOT IN ('prompt', 'stop', 'compact_end', 'tool_refused'), at, id LIMIT ?"
     )
-    return [_to_event(row) for row in rows]
+    return fetch_rows(tx, _to_event, sql, (session_id, *turns, limit))
 
 
 def spoken_events(  # noqa: PLR0913  # a span, what is around it, and which kinds
@@ -289,12 +274,13 @@ def spoken_events(  # noqa: PLR0913  # a span, what is around it, and which kind
         f"SELECT at FROM {_PROMPTS} AND at > ? ORDER BY at LIMIT 1 OFFSET ?",
         (session_id, until, after),
     )
-    rows = tx.execute(
+    return fetch_rows(
+        tx,
+        _to_event,
         f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND at >= ? AND (? IS NULL OR at < ?)"
         f" AND kind IN ({marks(kinds)}) AND agent IS NULL ORDER BY at, id",
         (session_id, since if first is None else first, beyond, beyond, *kinds),
     )
-    return [_to_event(row) for row in rows]
 
 
 def spoken_record(tx: Connection, session_id: int) -> list[Event]:
@@ -302,23 +288,21 @@ def spoken_record(tx: Connection, session_id: int) -> list[Event]:
 
     What an agent's shell imported is left out: it says whatever that agent likes.
     """
-    rows = tx.execute(
+    sql = (
         f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND agent IS NULL AND source <> ? AND (kind IN ({marks(SPOKEN_KINDS)})"
         " OR kind IN ('agent_text', 'tool_refused') OR (kind = 'tool_result' AND tool IN ('AskUserQuestion', 'ExitPlanMode')))"
-        " ORDER BY at, id",
-        (session_id, AGENTS_IMPORT, *SPOKEN_KINDS),
+        " ORDER BY at, id"
     )
-    return [_to_event(row) for row in rows]
+    return fetch_rows(tx, _to_event, sql, (session_id, AGENTS_IMPORT, *SPOKEN_KINDS))
 
 
 def commands_since(tx: Connection, session_id: int, at: int) -> list[str]:
     """The commands that a session ran after a time, in order."""
-    rows = tx.execute(
+    sql = (
         "SELECT payload ->> '$.tool_input.command' FROM events WHERE session_id = ? AND at > ?"
-        " AND kind = 'tool_result' AND payload ->> '$.tool_input.command' IS NOT NULL ORDER BY at, id",
-        (session_id, at),
+        " AND kind = 'tool_result' AND payload ->> '$.tool_input.command' IS NOT NULL ORDER BY at, id"
     )
-    return [str(command) for (command,) in rows]
+    return fetch_column(tx, sql, (session_id, at))
 
 
 @dataclass(frozen=True, slots=True)
@@ -349,45 +333,41 @@ def latest_calls(tx: Connection, session_id: int, limit: int) -> list[PastCall]:
 
 def results_containing(tx: Connection, session_id: int, word: str, limit: int) -> list[Event]:
     """Results and failures of a session's tools, its subagents' too, that have a word, the latest first."""
-    rows = tx.execute(
+    sql = (
         f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND kind IN ('tool_result', 'tool_failure')"
-        " AND instr(lower(payload), lower(?)) > 0 AND coalesce(tool, '') != 'AskUserQuestion' ORDER BY at DESC, id DESC LIMIT ?",
-        (session_id, word, limit),
+        " AND instr(lower(payload), lower(?)) > 0 AND coalesce(tool, '') != 'AskUserQuestion' ORDER BY at DESC, id DESC LIMIT ?"
     )
-    return [_to_event(row) for row in rows]
+    return fetch_rows(tx, _to_event, sql, (session_id, word, limit))
 
 
 def last_agent_text(tx: Connection, session_id: int, since: int, until: int) -> Event | None:
     """Return the last text of a session's own agent from `since` to before `until`; None if there is none."""
-    row = tx.execute(
+    sql = (
         f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND at >= ? AND at < ?"
-        " AND kind = 'agent_text' AND agent IS NULL ORDER BY at DESC, id DESC LIMIT 1",
-        (session_id, since, until),
-    ).fetchone()
-    return None if row is None else _to_event(row)
+        " AND kind = 'agent_text' AND agent IS NULL ORDER BY at DESC, id DESC LIMIT 1"
+    )
+    return fetch_first(tx, _to_event, sql, (session_id, since, until))
 
 
 def last_answer(tx: Connection, session_id: int) -> Event | None:
     """Return what a session's own agent said last; None if it said nothing."""
-    row = tx.execute(
+    sql = (
         f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND kind IN ('stop', 'agent_text') AND agent IS NULL"
         " AND coalesce(payload ->> '$.last_assistant_message', payload ->> '$.text', '') <> ''"
-        " ORDER BY at DESC, id DESC LIMIT 1",
-        (session_id,),
-    ).fetchone()
-    return None if row is None else _to_event(row)
+        " ORDER BY at DESC, id DESC LIMIT 1"
+    )
+    return fetch_first(tx, _to_event, sql, (session_id,))
 
 
 def events_between(
     tx: Connection, session_id: int, since: int, until: int, limit: int
 ) -> list[Event]:
     """A session's events that belong to no turn of the client, from `since` to before `until`; at most `limit`."""
-    rows = tx.execute(
+    sql = (
         f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND at >= ? AND at < ? AND turn IS NULL"
-        " ORDER BY at, id LIMIT ?",
-        (session_id, since, until, limit),
+        " ORDER BY at, id LIMIT ?"
     )
-    return [_to_event(row) for row in rows]
+    return fetch_rows(tx, _to_event, sql, (session_id, since, until, limit))
 
 
 def count_between(tx: Connection, session_id: int, since: int, until: int) -> int:
@@ -428,14 +408,9 @@ def pending_ids(tx: Connection, session_id: int) -> set[int]:
 
 def pending_kinds(tx: Connection, session_id: int) -> dict[EventKind, tuple[int, int, int]]:
     """Summarize a session's events that are not distilled yet: kind → (count, times of first and last)."""
-    rows = tx.execute(
-        "SELECT kind, count(*), min(at), max(at) FROM events"
-        " WHERE session_id = ? AND distilled = 0 GROUP BY kind",
-        (session_id,),
-    )
-    return {
-        EventKind(kind): (int(count), int(first), int(last)) for kind, count, first, last in rows
-    }
+    sql = "SELECT kind, count(*), min(at), max(at) FROM events WHERE session_id = ? AND distilled = 0 GROUP BY kind"
+    rows = tx.execute(sql, (session_id,))
+    return {EventKind(kind): found for kind, *found in rows}
 
 
 def count_pending(tx: Connection) -> int:
@@ -460,28 +435,21 @@ def mark_pending(tx: Connection, event_ids: Iterable[int]) -> None:
 
 def make_notification(tx: Connection, event_id: int, payload: Mapping[str, Any]) -> None:
     """Correct a prompt that nobody typed, and have its turn distilled again without it."""
-    tx.execute(
-        "UPDATE events SET kind = ?, payload = ?, distilled = 0 WHERE id = ?",
-        (EventKind.NOTIFICATION.value, storable(compact_json(payload)), event_id),
-    )
+    sql = "UPDATE events SET kind = ?, payload = ?, distilled = 0 WHERE id = ?"
+    tx.execute(sql, (EventKind.NOTIFICATION.value, storable(compact_json(payload)), event_id))
     tx.execute("DELETE FROM turns_fts WHERE rowid = ?", (event_id,))  # it is no longer said
 
 
 def mark_compactions_pending(tx: Connection, session_id: int) -> None:
     """Have the turns of a session's compactions distilled again."""
-    tx.execute(
-        "UPDATE events SET distilled = 0 WHERE session_id = ? AND kind = 'compact_end'",
-        (session_id,),
-    )
+    sql = "UPDATE events SET distilled = 0 WHERE session_id = ? AND kind = 'compact_end'"
+    tx.execute(sql, (session_id,))
 
 
 def count_prompts(tx: Connection, session_id: int, after: int, through: int) -> int:
     """Count a session's prompts in this time, in UTC milliseconds."""
-    return count_rows(
-        tx,
-        "events WHERE session_id = ? AND kind = 'prompt' AND at > ? AND at <= ?",
-        (session_id, after, through),
-    )
+    sql = "events WHERE session_id = ? AND kind = 'prompt' AND at > ? AND at <= ?"
+    return count_rows(tx, sql, (session_id, after, through))
 
 
 def event_counts(tx: Connection) -> dict[str, int | None]:
@@ -511,50 +479,44 @@ def command_descriptions(tx: Connection, project_id: int, limit: int = 200) -> d
 
 def last_context_loss(tx: Connection, session_id: int) -> int | None:
     """Return when the agent last lost its context, because its session was compacted or cleared."""
-    return fetch_int(
-        tx,
+    sql = (
         f"SELECT max(at) FROM events INDEXED BY events_marks WHERE session_id = ? AND {_IN_MARKS_INDEX}"
         " AND (kind = 'compact_start'"
-        " OR kind = 'session_start' AND payload ->> '$.source' IN ('compact', 'clear'))",
-        (session_id,),
+        " OR kind = 'session_start' AND payload ->> '$.source' IN ('compact', 'clear'))"
     )
+    return fetch_int(tx, sql, (session_id,))
 
 
 def last_start_except(tx: Connection, session_id: int, event_id: int | None) -> int | None:
     """Return when a session last began or was resumed, leaving out this event."""
-    return fetch_int(
-        tx,
+    sql = (
         f"SELECT max(at) FROM events INDEXED BY events_marks WHERE session_id = ? AND {_IN_MARKS_INDEX}"
-        " AND kind = 'session_start' AND id IS NOT ?",
-        (session_id, event_id),
+        " AND kind = 'session_start' AND id IS NOT ?"
     )
+    return fetch_int(tx, sql, (session_id, event_id))
 
 
 def refusals(tx: Connection, session_id: int, since: int, limit: int) -> list[Event]:
     """The latest calls of a session after a time that its user refused, in order of time."""
-    rows = tx.execute(
+    sql = (
         f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND at > ? AND agent IS NULL AND source <> ?"
-        " AND kind = 'tool_refused' ORDER BY at DESC, id DESC LIMIT ?",
-        (session_id, since, AGENTS_IMPORT, limit),
+        " AND kind = 'tool_refused' ORDER BY at DESC, id DESC LIMIT ?"
     )
-    return [_to_event(row) for row in reversed(list(rows))]
+    return fetch_rows(tx, _to_event, sql, (session_id, since, AGENTS_IMPORT, limit))[::-1]
 
 
 def last_time_except(tx: Connection, session_id: int, event_id: int | None) -> int | None:
     """The time of a session's last event, leaving out this event and session starts."""
-    return fetch_int(
-        tx,
+    sql = (
         "SELECT at FROM events WHERE session_id = ? AND id IS NOT ? AND kind <> 'session_start'"
-        " ORDER BY at DESC LIMIT 1",
-        (session_id, event_id),
+        " ORDER BY at DESC LIMIT 1"
     )
+    return fetch_int(tx, sql, (session_id, event_id))
 
 
 def forget_events(tx: Connection, event_ids: Sequence[int], now: int) -> int:
     """Delete these events; only the hash of each stays, so that no import brings it back."""
-    tx.executemany(
-        "INSERT OR IGNORE INTO forgotten SELECT key, ? FROM events WHERE id = ?",
-        [(now, i) for i in event_ids],
-    )
+    sql = "INSERT OR IGNORE INTO forgotten SELECT key, ? FROM events WHERE id = ?"
+    tx.executemany(sql, [(now, i) for i in event_ids])
     tx.executemany("DELETE FROM events WHERE id = ?", [(i,) for i in event_ids])
     return len(event_ids)

@@ -402,10 +402,8 @@ def sample_summaries(tx: Connection, limit: int) -> list[int]:
 
 def indexed_passages(tx: Connection, summary_id: int) -> list[IndexedPassage]:
     """A memory's stored passages, in order."""
-    rows = tx.execute(
-        "SELECT id, start, stop, length, postings FROM passages WHERE summary_id = ? ORDER BY seq",
-        (summary_id,),
-    )
+    sql = "SELECT id, start, stop, length, postings FROM passages WHERE summary_id = ? ORDER BY seq"
+    rows = tx.execute(sql, (summary_id,))
     return [
         IndexedPassage(number, start, stop, length, _decode_terms(tx, blob))
         for number, start, stop, length, blob in rows

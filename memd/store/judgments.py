@@ -13,7 +13,7 @@ from apsw import Connection
 
 from memd.models import NOTED, Authority, Judgment, Stance
 from memd.store.filter import NOT_SUPERSEDED, marks
-from memd.store.queries import fetch_ids
+from memd.store.queries import fetch_all, fetch_ids, fetch_rows
 from memd.store.types import MemoryStanding
 
 INITIAL_CONFIDENCE = {"user": 0.9, "agent": 0.8}
@@ -117,10 +117,8 @@ def visible_contradictions(
 
 def standings_of(tx: Connection, summary_ids: Collection[int]) -> dict[int, MemoryStanding]:
     """Return the authority and time of each of these memories."""
-    rows = tx.execute(
-        f"SELECT id, at, {AUTHORITY.format('summaries')}, pinned_by, author FROM summaries WHERE id IN ({marks(summary_ids)})",
-        tuple(summary_ids),
-    )
+    sql = f"SELECT id, at, {AUTHORITY.format('summaries')}, pinned_by, author FROM summaries WHERE id IN ({marks(summary_ids)})"
+    rows = tx.execute(sql, tuple(summary_ids))
     return {
         number: MemoryStanding(
             number, at, Authority(said), None if by is None else Authority.of(by), author
@@ -155,8 +153,7 @@ def open_contradictions(
 ) -> list[tuple[int, int]]:
     """The latest such pairs, (the memory that contradicts, the other)."""
     query, values = _select_open(project_ids)
-    rows = tx.execute(f"{query} ORDER BY e.id DESC LIMIT ?", (*values, limit))
-    return [(int(one), int(other)) for one, other in rows]
+    return fetch_all(tx, f"{query} ORDER BY e.id DESC LIMIT ?", (*values, limit))
 
 
 def _select_open(project_ids: Collection[int] | None) -> tuple[str, tuple[int, ...]]:
@@ -170,12 +167,8 @@ def _count_objectors(tx: Connection, summary_ids: Collection[int]) -> dict[int, 
     """Count for each the memories of the same or a greater authority that contradict it; 0 is left out."""
     against = contradicting_ids(tx, summary_ids)
     ids = {*against, *(other for others in against.values() for other in others)}
-    standings = dict(
-        tx.execute(
-            f"SELECT id, {STANDING.format('summaries')} FROM summaries WHERE id IN ({marks(ids)})",
-            tuple(ids),
-        )
-    )
+    sql = f"SELECT id, {STANDING.format('summaries')} FROM summaries WHERE id IN ({marks(ids)})"
+    standings = dict(tx.execute(sql, tuple(ids)))
     return {
         # What is gone has counted while it was there.
         one: sum(standings.get(other, standings[one]) >= standings[one] for other in others)
@@ -256,10 +249,8 @@ def restore_confidence(tx: Connection) -> None:
 def _move_confidence(tx: Connection, summary_id: int, was: int, now: int) -> None:
     stored = tx.execute("SELECT confidence FROM summaries WHERE id = ?", (summary_id,)).get
     if was != now and stored is not None:
-        tx.execute(
-            "UPDATE summaries SET confidence = ? WHERE id = ?",
-            (confidence_after_contradictions(stored, was, now), summary_id),
-        )
+        sql = "UPDATE summaries SET confidence = ? WHERE id = ?"
+        tx.execute(sql, (confidence_after_contradictions(stored, was, now), summary_id))
 
 
 # ── Judgments: one at a time holds for a pair, and stands above every rule ─────────────────────
@@ -268,7 +259,7 @@ _COLUMNS = "id, newer_id, older_id, relation, reason, who, at, undone_at"
 """In the order of the fields of Judgment."""
 
 
-def _to_judgment(row: tuple[Any, ...]) -> Judgment:
+def _to_judgment(*row: Any) -> Judgment:
     values = list(row)
     values[3] = Stance(row[3])
     return Judgment(*values)
@@ -286,22 +277,18 @@ def put_judgment(  # noqa: PLR0913  # one argument a column
 ) -> int:
     """Store what `newer` is to `older`; its id. No judgment of the pair may hold already."""
     with updating_confidence(tx, (newer_id, older_id)):
-        return int(
-            tx.execute(
-                "INSERT INTO judgments (newer_id, older_id, relation, reason, who, at)"
-                " VALUES (?, ?, ?, ?, ?, ?) RETURNING id",
-                (newer_id, older_id, relation.value, reason, who, at),
-            ).get
+        sql = (
+            "INSERT INTO judgments (newer_id, older_id, relation, reason, who, at)"
+            " VALUES (?, ?, ?, ?, ?, ?) RETURNING id"
         )
+        return int(tx.execute(sql, (newer_id, older_id, relation.value, reason, who, at)).get)
 
 
 def undo_judgment(tx: Connection, judgment: Judgment, at: int) -> bool:
     """Let it hold no longer; the row stays, marked. False if it was undone already."""
     with updating_confidence(tx, (judgment.newer_id, judgment.older_id)):
-        tx.execute(
-            "UPDATE judgments SET undone_at = ? WHERE id = ? AND undone_at IS NULL",
-            (at, judgment.id),
-        )
+        sql = "UPDATE judgments SET undone_at = ? WHERE id = ? AND undone_at IS NULL"
+        tx.execute(sql, (at, judgment.id))
         return tx.changes() > 0
 
 
@@ -312,7 +299,7 @@ def judgment_between(tx: Connection, one_id: int, other_id: int) -> Judgment | N
         " AND ((newer_id = ?1 AND older_id = ?2) OR (newer_id = ?2 AND older_id = ?1))",
         (one_id, other_id),
     ).fetchone()
-    return _to_judgment(row) if row else None
+    return _to_judgment(*row) if row else None
 
 
 def stance_between(tx: Connection, one_id: int, other_id: int) -> Stance | None:
@@ -334,11 +321,8 @@ def stances_of_pairs(tx: Connection, summary_ids: Collection[int]) -> dict[tuple
 
 def judgments_of(tx: Connection, summary_id: int) -> list[Judgment]:
     """Every judgment that this memory is part of, undone ones too, oldest first."""
-    rows = tx.execute(
-        f"SELECT {_COLUMNS} FROM judgments WHERE newer_id = ?1 OR older_id = ?1 ORDER BY at, id",
-        (summary_id,),
-    )
-    return [_to_judgment(row) for row in rows]
+    sql = f"SELECT {_COLUMNS} FROM judgments WHERE newer_id = ?1 OR older_id = ?1 ORDER BY at, id"
+    return fetch_rows(tx, _to_judgment, sql, (summary_id,))
 
 
 def judged_ids(tx: Connection, summary_ids: Collection[int]) -> frozenset[int]:

@@ -10,7 +10,16 @@ from apsw import Connection
 from memd.models import SETTINGS_NODE, Authority, Edge, EdgeType, Summary, Supersession
 from memd.store import judgments
 from memd.store.filter import HIDES, REJECTED, marks
-from memd.store.queries import fetch_ids, fetch_int, has_rows, insert_returning_id, json_text
+from memd.store.queries import (
+    fetch_all,
+    fetch_column,
+    fetch_ids,
+    fetch_int,
+    fetch_rows,
+    has_rows,
+    insert_returning_id,
+    json_text,
+)
 from memd.store.types import SettingsEdge
 from memd.text import storable
 
@@ -74,10 +83,8 @@ def supersede(  # noqa: PLR0913  # one argument a column
 
 def undo_supersession(tx: Connection, supersession_id: int, at: int) -> bool:
     """Show the older summary again. The row stays, marked as undone. False if it was undone already."""
-    tx.execute(
-        "UPDATE supersessions SET undone_at = ? WHERE id = ? AND undone_at IS NULL",
-        (at, supersession_id),
-    )
+    sql = "UPDATE supersessions SET undone_at = ? WHERE id = ? AND undone_at IS NULL"
+    tx.execute(sql, (at, supersession_id))
     return tx.changes() > 0
 
 
@@ -91,25 +98,21 @@ def overruling_supersessions(tx: Connection) -> list[Supersession]:
     A task that a turn has done is hidden by the turn's outcome, whoever words that: the user had it done.
     """
     columns = ", ".join(f"x.{name}" for name in SUPERSESSION_COLUMNS.split(", "))
-    rows = tx.execute(
+    sql = (
         f"SELECT {columns} FROM supersessions x JOIN summaries n ON n.id = x.newer_id"
         " JOIN summaries o ON o.id = x.older_id WHERE x.undone_at IS NULL AND x.rule != 'task-done' AND n.authority < ?1"
         " AND (o.authority >= ?1 OR (o.pinned_by >= ?1 AND o.pinned_at <= x.at))"
         " AND NOT EXISTS (SELECT 1 FROM judgments j WHERE j.undone_at IS NULL AND j.who = 'user'"
-        " AND j.newer_id = x.newer_id AND j.older_id = x.older_id) ORDER BY x.id",
-        (Authority.USER_PROMPT.code,),
+        " AND j.newer_id = x.newer_id AND j.older_id = x.older_id) ORDER BY x.id"
     )
-    return [Supersession(*row) for row in rows]
+    return fetch_rows(tx, Supersession, sql, (Authority.USER_PROMPT.code,))
 
 
 def file_nodes_ending(tx: Connection, name: str, limit: int) -> list[str]:
     """The paths of files in the graph that end with a name: `auth.py`, `src/auth.py`."""
     ending = "/" + name.lstrip("/")
-    rows = tx.execute(
-        "SELECT DISTINCT to_id FROM edges WHERE to_kind = 'file' AND substr(to_id, -?2) = ?1 ORDER BY to_id LIMIT ?3",
-        (ending, len(ending), limit),
-    )
-    return [str(path) for (path,) in rows]
+    sql = "SELECT DISTINCT to_id FROM edges WHERE to_kind = 'file' AND substr(to_id, -?2) = ?1 ORDER BY to_id LIMIT ?3"
+    return fetch_column(tx, sql, (ending, len(ending), limit))
 
 
 def supersession(tx: Connection, supersession_id: int) -> Supersession | None:
@@ -122,12 +125,8 @@ def supersession(tx: Connection, supersession_id: int) -> Supersession | None:
 
 def supersessions_of(tx: Connection, summary_id: int) -> list[Supersession]:
     """Every supersession that this summary is part of, undone ones too, oldest first."""
-    rows = tx.execute(
-        f"SELECT {SUPERSESSION_COLUMNS} FROM supersessions WHERE newer_id = ?1 OR older_id = ?1"
-        " ORDER BY at, id",
-        (summary_id,),
-    )
-    return [Supersession(*row) for row in rows]
+    sql = f"SELECT {SUPERSESSION_COLUMNS} FROM supersessions WHERE newer_id = ?1 OR older_id = ?1 ORDER BY at, id"
+    return fetch_rows(tx, Supersession, sql, (summary_id,))
 
 
 def superseded_ids(
@@ -201,7 +200,7 @@ def _contradicting_summaries(edges: Iterable[NewEdge]) -> set[int]:
     }
 
 
-def _to_edge(row: tuple[Any, ...]) -> Edge:
+def _to_edge(*row: Any) -> Edge:
     values = list(row)
     values[3], values[-1] = EdgeType(row[3]), json.loads(row[-1])
     return Edge(*values)
@@ -209,21 +208,17 @@ def _to_edge(row: tuple[Any, ...]) -> Edge:
 
 def edges_at(tx: Connection, kind: str, node_id: str, limit: int = 200) -> list[Edge]:
     """The edges that begin or end at a node, oldest first."""
-    rows = tx.execute(
-        f"SELECT {_EDGE_COLUMNS} FROM edges WHERE {_AT_NODE} ORDER BY id LIMIT ?3",
-        (kind, node_id, limit),
-    )
-    return [_to_edge(row) for row in rows]
+    sql = f"SELECT {_EDGE_COLUMNS} FROM edges WHERE {_AT_NODE} ORDER BY id LIMIT ?3"
+    return fetch_rows(tx, _to_edge, sql, (kind, node_id, limit))
 
 
 def edges_below(tx: Connection, kind: str, stem: str) -> list[Edge]:
     """The edges that end at a node of this kind whose id begins with `stem`, oldest first."""
-    rows = tx.execute(
+    sql = (
         f"SELECT {_EDGE_COLUMNS} FROM edges WHERE to_kind = ?1 AND to_id >= ?2"
-        " AND to_id < ?2 || char(1114111) ORDER BY id",
-        (kind, stem),
+        " AND to_id < ?2 || char(1114111) ORDER BY id"
     )
-    return [_to_edge(row) for row in rows]
+    return fetch_rows(tx, _to_edge, sql, (kind, stem))
 
 
 def settings_beside(tx: Connection, summary_ids: Collection[int]) -> list[SettingsEdge]:
@@ -271,12 +266,11 @@ def origin_paths(tx: Connection, summary_ids: Collection[int]) -> dict[int, list
 def derived_from(tx: Connection, event_id: int) -> list[int]:
     """The summaries that derive from this event."""
     # The + keeps SQLite from scanning all edges of summaries: what they end at is rarer.
-    return fetch_ids(
-        tx,
+    sql = (
         "SELECT CAST(from_id AS INTEGER) FROM edges WHERE to_kind = 'event' AND to_id = ?"
-        " AND type = 'derives_from' AND +from_kind = 'summary' ORDER BY 1",
-        (str(event_id),),
+        " AND type = 'derives_from' AND +from_kind = 'summary' ORDER BY 1"
     )
+    return fetch_ids(tx, sql, (str(event_id),))
 
 
 def files_of_session(tx: Connection, session_id: int, limit: int = 2_000) -> list[str]:
@@ -293,13 +287,12 @@ def files_of_session(tx: Connection, session_id: int, limit: int = 2_000) -> lis
 
 def has_edge_to(tx: Connection, kind: str, node_id: str, project_ids: Sequence[int]) -> bool:
     """Return whether a memory of one of these projects has an edge to this node."""
-    return has_rows(
-        tx,
+    sql = (
         "edges e JOIN summaries s ON s.id = CAST(e.from_id AS INTEGER)"
         " WHERE e.to_kind = ? AND e.to_id = ? AND +e.from_kind = 'summary'"
-        f" AND s.project_id IN ({marks(project_ids)})",
-        (kind, node_id, *project_ids),
+        f" AND s.project_id IN ({marks(project_ids)})"
     )
+    return has_rows(tx, sql, (kind, node_id, *project_ids))
 
 
 def drop_edges_from(tx: Connection, summary_id: int) -> None:
@@ -355,10 +348,8 @@ def drop_orphan_nodes(tx: Connection, nodes: Iterable[Node]) -> None:
 def put_entities(tx: Connection, summary_id: int, entities: Iterable[tuple[str, str]]) -> None:
     """Replace the (name, kind) of each entity that a summary names."""
     tx.execute("DELETE FROM entities WHERE summary_id = ?", (summary_id,))
-    tx.executemany(
-        "INSERT OR IGNORE INTO entities (summary_id, name, kind) VALUES (?, ?, ?)",
-        [(summary_id, storable(name), kind) for name, kind in entities],
-    )
+    sql = "INSERT OR IGNORE INTO entities (summary_id, name, kind) VALUES (?, ?, ?)"
+    tx.executemany(sql, [(summary_id, storable(name), kind) for name, kind in entities])
 
 
 def entities_of(tx: Connection, summary_ids: Sequence[int]) -> dict[int, frozenset[str]]:
@@ -404,10 +395,8 @@ def finish_run(tx: Connection, run: Run) -> None:
     if not (run.superseded or run.contradicts or run.similar):
         tx.execute("DELETE FROM runs WHERE id = ?", (run.id,))
         return
-    tx.execute(
-        "UPDATE runs SET examined = ?, pairs = ?, superseded = ?, contradicts = ?, similar = ? WHERE id = ?",
-        (run.examined, run.pairs, run.superseded, run.contradicts, run.similar, run.id),
-    )
+    sql = "UPDATE runs SET examined = ?, pairs = ?, superseded = ?, contradicts = ?, similar = ? WHERE id = ?"
+    tx.execute(sql, (run.examined, run.pairs, run.superseded, run.contradicts, run.similar, run.id))
 
 
 def mark_run_undone(tx: Connection, run_id: int, at: int) -> None:
@@ -423,37 +412,33 @@ def get_run(tx: Connection, run_id: int) -> Run | None:
 
 def latest_runs(tx: Connection, limit: int) -> list[Run]:
     """The latest runs, newest first."""
-    rows = tx.execute(f"SELECT {_RUN_COLUMNS} FROM runs ORDER BY id DESC LIMIT ?", (limit,))
-    return [Run(*row) for row in rows]
+    return fetch_rows(
+        tx, Run, f"SELECT {_RUN_COLUMNS} FROM runs ORDER BY id DESC LIMIT ?", (limit,)
+    )
 
 
 def run_supersessions(tx: Connection, run_id: int) -> list[Supersession]:
     """The supersessions that a run made and that still hold."""
-    rows = tx.execute(
-        f"SELECT {SUPERSESSION_COLUMNS} FROM supersessions WHERE run = ? AND undone_at IS NULL ORDER BY id",
-        (run_id,),
-    )
-    return [Supersession(*row) for row in rows]
+    sql = f"SELECT {SUPERSESSION_COLUMNS} FROM supersessions WHERE run = ? AND undone_at IS NULL ORDER BY id"
+    return fetch_rows(tx, Supersession, sql, (run_id,))
 
 
 def run_contradictions(tx: Connection, run_id: int) -> list[tuple[int, int]]:
     """(newer, older) of each pair that a run found to contradict each other."""
-    rows = tx.execute(
+    sql = (
         "SELECT CAST(from_id AS INTEGER), CAST(to_id AS INTEGER) FROM edges"
-        " WHERE rule = 'near-duplicate' AND detail ->> '$.run' = ? AND type = 'contradicts' ORDER BY id",
-        (run_id,),
+        " WHERE rule = 'near-duplicate' AND detail ->> '$.run' = ? AND type = 'contradicts' ORDER BY id"
     )
-    return [(int(newer), int(older)) for newer, older in rows]
+    return fetch_all(tx, sql, (run_id,))
 
 
 def similar_pairs(tx: Connection, rule: str, limit: int) -> list[tuple[int, int]]:
     """(newer, older) of the latest pairs that a run found similar and left both."""
-    rows = tx.execute(
+    sql = (
         "SELECT CAST(from_id AS INTEGER), CAST(to_id AS INTEGER) FROM edges WHERE type = 'similar_to'"
-        " AND rule = ? AND from_kind = 'summary' AND to_kind = 'summary' ORDER BY id DESC LIMIT ?",
-        (rule, limit),
+        " AND rule = ? AND from_kind = 'summary' AND to_kind = 'summary' ORDER BY id DESC LIMIT ?"
     )
-    return [(int(newer), int(older)) for newer, older in rows]
+    return fetch_all(tx, sql, (rule, limit))
 
 
 def assign_to_run(tx: Connection, supersession_id: int, run_id: int) -> None:

@@ -26,7 +26,9 @@ from memd.store import ledger
 from memd.store.filter import marks
 from memd.store.queries import (
     count_rows,
+    fetch_all,
     fetch_int,
+    fetch_rows,
     has_rows,
     insert_returning_id,
     json_text,
@@ -95,8 +97,7 @@ def ensure_global(tx: Connection, now: int) -> int:
 
 
 def _select_projects(tx: Connection, rest: str, *values: object) -> list[Project]:
-    rows = tx.execute(f"SELECT {_PROJECT_COLUMNS} FROM projects {rest}", values)
-    return [Project(*row) for row in rows]
+    return fetch_rows(tx, Project, f"SELECT {_PROJECT_COLUMNS} FROM projects {rest}", values)
 
 
 def project(tx: Connection, project_id: int) -> Project | None:
@@ -267,10 +268,10 @@ def recorded_git(tx: Connection, project_id: int) -> tuple[frozenset[str], froze
 
 def session_directories(tx: Connection) -> list[tuple[str, int]]:
     """(directory, project) of every session, once each."""
-    rows = tx.execute(
-        "SELECT DISTINCT directory, project_id FROM sessions WHERE directory IS NOT NULL ORDER BY 1"
+    return fetch_all(
+        tx,
+        "SELECT DISTINCT directory, project_id FROM sessions WHERE directory IS NOT NULL ORDER BY 1",
     )
-    return [(str(directory), int(project_id)) for directory, project_id in rows]
 
 
 def forget_project(tx: Connection, project_id: int) -> None:
@@ -312,11 +313,8 @@ def _last_session_id(tx: Connection) -> int:
 
 def session_and_project(tx: Connection, ref: SessionRef) -> tuple[int, str] | None:
     """(id, key of its project) of a client's session; None if it is new."""
-    row = tx.execute(
-        "SELECT s.id, p.key FROM sessions s JOIN projects p ON p.id = s.project_id"
-        " WHERE s.client = ? AND s.key = ?",
-        (storable(ref.client), storable(ref.key)),
-    ).fetchone()
+    sql = "SELECT s.id, p.key FROM sessions s JOIN projects p ON p.id = s.project_id WHERE s.client = ? AND s.key = ?"
+    row = tx.execute(sql, (storable(ref.client), storable(ref.key))).fetchone()
     return (int(row[0]), str(row[1])) if row else None
 
 
@@ -358,10 +356,8 @@ def move_session(
 
 def find_places(tx: Connection, session_id: int) -> list[str]:
     """The keys of the projects that events of a session name as theirs."""
-    rows = tx.execute(
-        f"SELECT DISTINCT payload ->> '$.{ELSEWHERE}' FROM events WHERE session_id = ?",
-        (session_id,),
-    )
+    sql = f"SELECT DISTINCT payload ->> '$.{ELSEWHERE}' FROM events WHERE session_id = ?"
+    rows = tx.execute(sql, (session_id,))
     return [str(key) for (key,) in rows if key]
 
 
@@ -408,8 +404,7 @@ def forget_session(tx: Connection, session_id: int) -> bool:
 
 
 def _select_sessions(tx: Connection, rest: str, *values: object) -> list[Session]:
-    rows = tx.execute(f"SELECT {_SESSION_COLUMNS} FROM sessions {rest}", values)
-    return [Session(*row) for row in rows]
+    return fetch_rows(tx, Session, f"SELECT {_SESSION_COLUMNS} FROM sessions {rest}", values)
 
 
 def session(tx: Connection, session_id: int) -> Session | None:
@@ -425,12 +420,8 @@ def sessions(tx: Connection, session_ids: Iterable[int]) -> dict[int, Session]:
 
 def find_sessions(tx: Connection, key: str) -> list[Session]:
     """Sessions whose client key or uid begins with this, newest first; at most ten."""
-    return _select_sessions(
-        tx,
-        "WHERE substr(key, 1, length(?1)) = ?1 OR substr(uid, 1, length(?1)) = ?1"
-        " ORDER BY started_at DESC LIMIT 10",
-        key,
-    )
+    sql = "WHERE substr(key, 1, length(?1)) = ?1 OR substr(uid, 1, length(?1)) = ?1 ORDER BY started_at DESC LIMIT 10"
+    return _select_sessions(tx, sql, key)
 
 
 def recent_sessions(tx: Connection, project_id: int, limit: int, now: int) -> list[Session]:
@@ -542,10 +533,8 @@ def effective_switch(tx: Connection, project_key: str, session_key: str | None) 
     for scope, target in ((SESSION_SCOPE, session_key), (PROJECT_SCOPE, key)):
         if target is None:
             continue
-        row = tx.execute(
-            "SELECT captures, recalls FROM switches WHERE scope = ? AND target = ?",
-            (scope, storable(target)),
-        ).fetchone()
+        sql = "SELECT captures, recalls FROM switches WHERE scope = ? AND target = ?"
+        row = tx.execute(sql, (scope, storable(target))).fetchone()
         if row is not None:
             captures, recalls = bool(row[0]), bool(row[1])
             is_session = scope == SESSION_SCOPE
@@ -564,19 +553,14 @@ def put_switch(
     tx: Connection, scope: str, target: str, captures: bool, recalls: bool, now: int
 ) -> None:
     """Set the switch of a project's key or a session's id, replacing the former one."""
-    tx.execute(
-        "INSERT OR REPLACE INTO switches (scope, target, captures, recalls, at)"
-        " VALUES (?, ?, ?, ?, ?)",
-        (scope, _stored_target(tx, scope, target), int(captures), int(recalls), now),
-    )
+    sql = "INSERT OR REPLACE INTO switches (scope, target, captures, recalls, at) VALUES (?, ?, ?, ?, ?)"
+    tx.execute(sql, (scope, _stored_target(tx, scope, target), int(captures), int(recalls), now))
 
 
 def drop_switch(tx: Connection, scope: str, target: str) -> bool:
     """Remove the switch of a project's key or a session's id; whether there was one."""
-    tx.execute(
-        "DELETE FROM switches WHERE scope = ? AND target = ?",
-        (scope, _stored_target(tx, scope, target)),
-    )
+    sql = "DELETE FROM switches WHERE scope = ? AND target = ?"
+    tx.execute(sql, (scope, _stored_target(tx, scope, target)))
     return tx.changes() > 0
 
 

@@ -16,6 +16,7 @@ from memd.models import CLOCK_SKEW_MAX_MS, COMMITTED, Authority, Kind
 from memd.store import judgments
 from memd.store.filter import Filter, marks
 from memd.store.projects import recent_sessions
+from memd.store.queries import fetch_all, fetch_column
 from memd.store.types import ContextCandidate
 
 SESSIONS_EXAMINED_MAX = 10
@@ -88,10 +89,9 @@ def noted_candidates(
 def newest_titles(tx: Connection, project_ids: Sequence[int], limit: int) -> list[str]:
     """The titles of the newest visible memories of these projects."""
     where, bound = Filter(project_ids=tuple(project_ids)).condition()
-    rows = tx.execute(
-        f"SELECT s.title FROM summaries s WHERE {where}{_NEWEST_FIRST} LIMIT ?", (*bound, limit)
+    return fetch_column(
+        tx, f"SELECT s.title FROM summaries s WHERE {where}{_NEWEST_FIRST} LIMIT ?", (*bound, limit)
     )
-    return [title for (title,) in rows]
 
 
 def read_version(
@@ -212,12 +212,8 @@ def pinned_candidates(
 
 def scoped_tags(tx: Connection, project_ids: Sequence[int]) -> list[tuple[int, str]]:
     """(memory, its tags as JSON) of the memories that hold for a part of these projects alone, whether they may be seen or not."""
-    rows = tx.execute(
-        "SELECT id, tags FROM summaries WHERE instr(tags, '\"scope:') > 0"
-        f" AND project_id IN ({marks(project_ids)})",
-        project_ids,
-    )
-    return [(int(number), str(tags)) for number, tags in rows]
+    sql = f"SELECT id, tags FROM summaries WHERE instr(tags, '\"scope:') > 0 AND project_id IN ({marks(project_ids)})"
+    return fetch_all(tx, sql, project_ids)
 
 
 def has_scoped(tx: Connection) -> bool:
@@ -282,11 +278,8 @@ def _outcomes_of(
 
 def _with_its_work(tx: Connection, one: ContextCandidate) -> ContextCandidate:
     """A candidate with the files that it edited, and the commits that its body names."""
-    rows = tx.execute(
-        "SELECT to_id FROM edges WHERE from_kind = 'summary' AND from_id = ? AND type = 'edits'"
-        " ORDER BY id LIMIT ?",
-        (str(one.id), _FILES_MAX),
-    )
+    sql = "SELECT to_id FROM edges WHERE from_kind = 'summary' AND from_id = ? AND type = 'edits' ORDER BY id LIMIT ?"
+    rows = tx.execute(sql, (str(one.id), _FILES_MAX))
     edited = tuple(path for (path,) in rows)
     ((body,),) = tx.execute("SELECT body FROM summaries WHERE id = ?", (one.id,))
     return replace(one, edited=edited, commits=tuple(_COMMITTED.findall(body)))

@@ -14,7 +14,7 @@ from memd.models import Authority, Kind, Session, Summary
 from memd.store.filter import Filter, marks
 from memd.store.judgments import AUTHORITY
 from memd.store.projects import sessions
-from memd.store.queries import count_rows
+from memd.store.queries import count_rows, fetch_all
 from memd.store.summaries import summaries_by_ids
 
 Cursor = tuple[int, int]
@@ -141,11 +141,8 @@ def count_kinds(tx: Connection, project_ids: Sequence[int], since: int) -> list[
             (since, *project_ids),
         )
     }
-    rows = tx.execute(
-        f"SELECT kind, count(*) FROM summaries WHERE project_id IN ({places}) GROUP BY kind"
-        " ORDER BY 2 DESC, 1",
-        tuple(project_ids),
-    )
+    sql = f"SELECT kind, count(*) FROM summaries WHERE project_id IN ({places}) GROUP BY kind ORDER BY 2 DESC, 1"
+    rows = tx.execute(sql, tuple(project_ids))
     return [KindCount(kind, count, *hidden.get(kind, (0, 0))) for kind, count in rows]
 
 
@@ -158,13 +155,12 @@ def latest_pairs(
     tx: Connection, project_ids: Sequence[int], limit: int
 ) -> list[tuple[int, int, str]]:
     """(newer, older, rule) of the supersessions that were made last and hold, the latest first."""
-    rows = tx.execute(
+    sql = (
         "SELECT x.newer_id, x.older_id, x.rule FROM supersessions x CROSS JOIN summaries s ON s.id = x.older_id"
         f" WHERE x.undone_at IS NULL AND s.project_id IN ({marks(project_ids)})"
-        " ORDER BY x.id DESC LIMIT ?",
-        (*project_ids, limit),
+        " ORDER BY x.id DESC LIMIT ?"
     )
-    return [(int(newer), int(older), str(rule)) for newer, older, rule in rows]
+    return fetch_all(tx, sql, (*project_ids, limit))
 
 
 # ── Activity ─────────────────────────────────────────────────────────────────────────────────────
@@ -203,11 +199,8 @@ def count_activity(tx: Connection, project_ids: Sequence[int], grid: TimeGrid) -
     kinds = [kind.value for kind in Kind]
 
     def count_steps(source: str, at: str, values: Sequence[object]) -> tuple[int, ...]:
-        rows = tx.execute(
-            f"SELECT ({at} - ?) / ?, count(*) FROM {source} GROUP BY 1",
-            (grid.since, grid.step_ms, *values),
-        )
-        return _fill_steps(grid, rows)
+        sql = f"SELECT ({at} - ?) / ?, count(*) FROM {source} GROUP BY 1"
+        return _fill_steps(grid, tx.execute(sql, (grid.since, grid.step_ms, *values)))
 
     return Activity(
         events=_count_events(tx, project_ids, grid),

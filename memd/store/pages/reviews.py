@@ -63,10 +63,8 @@ def read_review(tx: Connection, summary_id: int) -> Review | None:
 def put_review(tx: Connection, review: Review) -> None:
     """Write a review in the place of any other of its memory, which starts again as one that is not used."""
     tx.execute("UPDATE uses SET ignored = 0 WHERE summary_id = ?", (review.summary_id,))
-    tx.execute(
-        "INSERT OR REPLACE INTO reviews VALUES (?, ?, ?, ?)",
-        (review.summary_id, review.verdict, review.at, review.follows),
-    )
+    sql = "INSERT OR REPLACE INTO reviews VALUES (?, ?, ?, ?)"
+    tx.execute(sql, (review.summary_id, review.verdict, review.at, review.follows))
 
 
 def drop_review(tx: Connection, summary_id: int) -> None:
@@ -84,23 +82,21 @@ def rejected_summaries(tx: Connection, project_id: int | None = None) -> list[Su
     condition = "v.verdict = 'rejected' AND v.follows IS NULL"
     if not has_rejected(tx):
         return []
-    ids = fetch_ids(
-        tx,
+    sql = (
         f"SELECT s.id FROM reviews v JOIN summaries s ON s.id = v.summary_id WHERE {condition}"
         " AND (?1 IS NULL OR s.project_id = ?1 OR s.project_id = (SELECT id FROM projects WHERE key = ?2))"
-        " ORDER BY s.id",
-        (project_id, GLOBAL_PROJECT),
+        " ORDER BY s.id"
     )
+    ids = fetch_ids(tx, sql, (project_id, GLOBAL_PROJECT))
     return list(summaries_by_ids(tx, ids).values())
 
 
 def count_repeats(tx: Connection, summary_ids: Sequence[int]) -> dict[int, int]:
     """Rejected memory → how many others have said the same since."""
-    rows = tx.execute(
-        f"SELECT follows, count(*) FROM reviews WHERE follows IN ({marks(summary_ids)}) GROUP BY 1",
-        tuple(summary_ids),
+    sql = (
+        f"SELECT follows, count(*) FROM reviews WHERE follows IN ({marks(summary_ids)}) GROUP BY 1"
     )
-    return {int(number): int(count) for number, count in rows}
+    return dict(tx.execute(sql, tuple(summary_ids)))
 
 
 def describe_doubts(tx: Connection, summaries: Iterable[Summary], now: int) -> dict[int, str]:
@@ -126,12 +122,11 @@ def waiting_ids(
 ) -> list[int]:
     """The memories that wait in the inbox: those that nobody uses, then those of the newest session, each in order of time."""
     where, values = _waiting_condition(project_ids, now)
-    return fetch_ids(
-        tx,
+    sql = (
         f"SELECT s.id FROM summaries s LEFT JOIN sessions n ON n.id = s.session_id WHERE {where}"
-        f" ORDER BY {_IS_UNUSED} DESC, coalesce(n.started_at, s.created_at) DESC, s.session_id DESC, s.at, s.id LIMIT ?",
-        (*values, limit),
+        f" ORDER BY {_IS_UNUSED} DESC, coalesce(n.started_at, s.created_at) DESC, s.session_id DESC, s.at, s.id LIMIT ?"
     )
+    return fetch_ids(tx, sql, (*values, limit))
 
 
 def count_waiting(tx: Connection, project_ids: Iterable[int] | None, now: int) -> int:
@@ -164,13 +159,12 @@ _RULES_MAX = 500
 
 def live_rules(tx: Connection, project_ids: Sequence[int], now: int) -> list[Summary]:
     """The instructions and preferences of these projects that hold now, whoever said them, oldest first."""
-    ids = fetch_ids(
-        tx,
+    sql = (
         f"SELECT s.id FROM summaries s WHERE s.project_id IN ({marks(project_ids)}) AND s.kind IN ({marks(RULE_KINDS)})"
         " AND s.archived_at IS NULL AND (s.expires_at IS NULL OR s.expires_at > ?)"
-        f" AND {NOT_SUPERSEDED} ORDER BY s.at DESC LIMIT {_RULES_MAX}",
-        (*project_ids, *(kind.value for kind in RULE_KINDS), now),
+        f" AND {NOT_SUPERSEDED} ORDER BY s.at DESC LIMIT {_RULES_MAX}"
     )
+    ids = fetch_ids(tx, sql, (*project_ids, *(kind.value for kind in RULE_KINDS), now))
     found = summaries_by_ids(tx, ids)
     return [found[number] for number in sorted(ids)]
 

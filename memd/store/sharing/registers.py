@@ -13,7 +13,7 @@ from typing import Any
 from apsw import Connection
 
 from memd.store.filter import marks
-from memd.store.queries import compact_json, fetch_int
+from memd.store.queries import compact_json, fetch_int, fetch_rows
 from memd.text import digest
 
 RegisterName = tuple[str, str, str, str]
@@ -80,20 +80,15 @@ def write_register(tx: Connection, new: Register) -> None:
 
 def note_shown(tx: Connection, name: RegisterName, shown: str) -> None:
     """Note what the tables say of it now; it is no new version."""
-    tx.execute(
-        "UPDATE sync_records SET shown = ? WHERE (kind, one, link, other) = (?, ?, ?, ?)",
-        (shown, *name),
-    )
+    sql = "UPDATE sync_records SET shown = ? WHERE (kind, one, link, other) = (?, ?, ?, ?)"
+    tx.execute(sql, (shown, *name))
 
 
 def drop_registers_of(tx: Connection, uid: str) -> None:
     """Drop every register but its erasure that refers to a memory."""
     for column in ("one", "other"):
-        tx.execute(
-            f"DELETE FROM sync_records WHERE {column} >= ?1 || '+' AND {column} < ?1 || ','"
-            " AND kind <> 'forget'",
-            (uid,),
-        )
+        sql = f"DELETE FROM sync_records WHERE {column} >= ?1 || '+' AND {column} < ?1 || ',' AND kind <> 'forget'"
+        tx.execute(sql, (uid,))
 
 
 def latest_registers(
@@ -137,16 +132,15 @@ def read_target(tx: Connection, place: str) -> TargetState:
 
 def read_places(tx: Connection) -> list[TargetState]:
     """Read every sync target of this vault."""
-    rows = tx.execute("SELECT place, sent, erasures, synced_at FROM sync_places ORDER BY place")
-    return [TargetState(*row) for row in rows]
+    return fetch_rows(
+        tx, TargetState, "SELECT place, sent, erasures, synced_at FROM sync_places ORDER BY place"
+    )
 
 
 def write_target(tx: Connection, state: TargetState) -> None:
     """Replace the state of a sync target."""
-    tx.execute(
-        "INSERT OR REPLACE INTO sync_places VALUES (?, ?, ?, ?)",
-        (state.place, state.sent, state.erasures, state.synced_at),
-    )
+    sql = "INSERT OR REPLACE INTO sync_places VALUES (?, ?, ?, ?)"
+    tx.execute(sql, (state.place, state.sent, state.erasures, state.synced_at))
 
 
 def read_cursors(tx: Connection, place: str) -> dict[str, tuple[str, int]]:
@@ -239,7 +233,5 @@ def put(
             )
         return
     verb = "INSERT OR IGNORE" if or_ignore else "INSERT OR REPLACE"
-    tx.execute(
-        f"{verb} INTO unknown_fields (kind, one, link, other, fields) VALUES (?, ?, ?, ?, ?)",
-        (*name, compact_json(fields)),
-    )
+    sql = f"{verb} INTO unknown_fields (kind, one, link, other, fields) VALUES (?, ?, ?, ?, ?)"
+    tx.execute(sql, (*name, compact_json(fields)))

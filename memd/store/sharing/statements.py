@@ -17,7 +17,15 @@ from memd.store import judgments, ledger, links, projects, summaries
 from memd.store.filter import marks
 from memd.store.pages import reviews
 from memd.store.pages.reviews import Review
-from memd.store.queries import fetch_int, insert_returning_id, insert_row, json_text, row_id
+from memd.store.queries import (
+    fetch_all,
+    fetch_column,
+    fetch_int,
+    insert_returning_id,
+    insert_row,
+    json_text,
+    row_id,
+)
 from memd.store.types import Fields
 from memd.text import digest
 
@@ -262,10 +270,9 @@ def forgotten_keys(tx: Connection) -> set[str]:
 
 def forgotten_but_there(tx: Connection) -> list[int]:
     """The memories that were forgotten elsewhere and are still to be erased here."""
-    rows = tx.execute(
-        "SELECT s.id FROM forgotten f JOIN summaries s ON s.uid = f.key ORDER BY s.id"
+    return fetch_column(
+        tx, "SELECT s.id FROM forgotten f JOIN summaries s ON s.uid = f.key ORDER BY s.id"
     )
-    return [int(number) for (number,) in rows]
 
 
 NEWER_NOTE = "sync newer at "
@@ -427,13 +434,12 @@ def read_rules(tx: Connection) -> dict[tuple[str, str], tuple[str, int]]:
 
 def read_refusals(tx: Connection, rule: str) -> list[tuple[str, str, int]]:
     """(uid of the newer, uid of the older, when) of what contradicts because a rule might not hide it."""
-    rows = tx.execute(
+    sql = (
         "SELECT n.uid, o.uid, x.at FROM edges x JOIN summaries n ON n.id = CAST(x.from_id AS INTEGER)"
         " JOIN summaries o ON o.id = CAST(x.to_id AS INTEGER) WHERE x.from_kind = 'summary'"
-        f" AND x.to_kind = 'summary' AND x.type = '{EdgeType.CONTRADICTS}' AND x.rule = ? AND {_BOTH_OWN}",
-        (rule,),
+        f" AND x.to_kind = 'summary' AND x.type = '{EdgeType.CONTRADICTS}' AND x.rule = ? AND {_BOTH_OWN}"
     )
-    return [(str(newer), str(older), int(at)) for newer, older, at in rows]
+    return fetch_all(tx, sql, (rule,))
 
 
 def hold_supersessions(
@@ -470,10 +476,8 @@ def hold_supersessions(
 
 
 def _drop_derived(tx: Connection, older: int) -> None:
-    tx.execute(
-        "DELETE FROM supersessions WHERE older_id = ? AND rule = ? AND undone_at IS NULL",
-        (older, SYNC_RULE),
-    )
+    sql = "DELETE FROM supersessions WHERE older_id = ? AND rule = ? AND undone_at IS NULL"
+    tx.execute(sql, (older, SYNC_RULE))
 
 
 def replace_derived(
@@ -536,10 +540,8 @@ def aliases(tx: Connection) -> dict[tuple[str, str], int]:
 
 def projects_with_memories(tx: Connection) -> dict[str, tuple[str, int]]:
     """Key → (name, when it was made) of every project that has memories."""
-    rows = tx.execute(
-        "SELECT key, name, created_at FROM projects"
-        " WHERE id IN (SELECT project_id FROM summaries) ORDER BY id"
-    )
+    sql = "SELECT key, name, created_at FROM projects WHERE id IN (SELECT project_id FROM summaries) ORDER BY id"
+    rows = tx.execute(sql)
     return {str(key): (str(name), int(at)) for key, name, at in rows}
 
 
