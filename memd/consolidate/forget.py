@@ -9,6 +9,7 @@ one in slices that each leave the vault consistent.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -107,7 +108,7 @@ class ForgetResult:
     kept_prompts: int = 0
     """The user's own prompts, which an agent cannot erase."""
     rows: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """What repeats the words, a name of `erasure.REMNANTS` → the ids of its rows."""
+    """What repeats the words, a remnant of `erasure.SOURCES` → the ids of its rows."""
     imported_files: tuple[str, ...] = ()
     """Paths of files whose mark as imported goes."""
     attached: Mapping[str, int] = field(default_factory=dict)
@@ -147,7 +148,7 @@ class ForgetPlan:
     since: int | None = None
     """When the first of all this was written, UTC milliseconds; None if nothing is erased."""
     rows: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """A name of `erasure.REMNANTS` → the ids of its rows that say the words."""
+    """A remnant of `erasure.SOURCES` → the ids of its rows that say the words."""
     imported_files: tuple[str, ...] = ()
     attached: Mapping[str, int] = field(default_factory=dict)
     stays: Mapping[str, int] = field(default_factory=dict)
@@ -211,9 +212,8 @@ def plan_selection(tx: Connection, selection: ForgetSelection) -> ForgetPlan:
     elif bounds == ErasureBounds():
         raise BadRequest("say what to forget: ids, a query, a session, a project or a time")
     else:
-        plan = _plan_deletion(
-            tx, erasure.summaries_within(tx, bounds), erasure.events_within(tx, bounds)
-        )
+        found, happened = (erasure.ids_within(tx, one, bounds) for one in ("summaries", "events"))
+        plan = _plan_deletion(tx, found, happened)
         sessions = projects.sessions(tx, erasure.sessions_within(tx, bounds))
         is_project = bounds.is_whole and bounds.session_id is None
         project_id = bounds.project_id if is_project else None
@@ -263,24 +263,18 @@ def _plan_ids(tx: Connection, ids: Sequence[int]) -> ForgetPlan:
 def _plan_words(tx: Connection, words: WantedWords, bounds: ErasureBounds) -> ForgetPlan:
     """Plan to erase every row within these bounds that says the words."""
     wanted = words.with_names(erasure.directories(tx))
-    memories = erasure.summary_texts(tx, bounds, wanted.may_be_in)
-    events = erasure.event_texts(tx, bounds, wanted.may_be_in)
-    plan = _plan_deletion(
-        tx,
-        [row.id for row in memories if wanted.are_in(list(row.texts.values()))],
-        (),
-        said=[row.id for row in events if wanted.are_in(_words_of_event(row))],
-    )
-    rows = {}
-    for table in erasure.REMNANTS:
-        read = erasure.remnant_texts(tx, table, bounds, wanted.may_be_in)
-        found = tuple(row.id for row in read if wanted.are_in(_words_of_remnant(row)))
-        if found:
-            rows[table] = found
-    stays: dict[str, int] = {}
-    for column, name in erasure.names_that_stay(tx):
-        if words.are_in([name]):
-            stays[column] = stays.get(column, 0) + 1
+    said = {
+        source: tuple(
+            row.id
+            for row in erasure.texts_within(tx, source, bounds, wanted.may_be_in)
+            if wanted.are_in(list(_words_of_row(row)))
+        )
+        for source in erasure.SOURCES
+    }
+    plan = _plan_deletion(tx, said.pop("summaries"), (), said=said.pop("events"))
+    rows = {table: found for table, found in said.items() if found}
+    names = erasure.names_that_stay(tx)
+    stays = dict(Counter(column for column, name in names if words.are_in([name])))
     files = _find_imported_files(tx, wanted, bounds)
     return replace(plan, rows=rows, imported_files=files, stays=stays)
 
@@ -305,20 +299,22 @@ def _lies_in_project(path: str, key: str) -> bool:
     return path.startswith(f"{key}/") or f"/{named_after}/" in path
 
 
-def _words_of_event(row: TextRow) -> list[str]:
-    texts = list(words_of_payload(json.loads(row.texts["payload"])))
-    tool = row.texts.get("tool", "")
-    return [*texts, tool] if tool.startswith("mcp__") else texts
+def _words_of_row(row: TextRow) -> Iterator[str]:
+    """Yield the words of a row: the payload of an event and the details of an edge are JSON."""
+    for column, text in row.texts.items():
+        if column == "payload":
+            yield from words_of_payload(json.loads(text))
+        elif column == "detail":
+            yield from _identifying_texts(json.loads(text))
+        elif column != "tool" or text.startswith("mcp__"):
+            yield text
 
 
 def words_of_payload(payload: Any) -> Iterator[str]:
     """Yield the texts of an event's payload, without the names of fields and what every event has."""
-    if not isinstance(payload, dict):
-        yield from _identifying_texts(payload)
-        return
-    for name, value in payload.items():
-        if name not in _FIELDS_WITHOUT_WORDS:
-            yield from _identifying_texts(value)
+    if isinstance(payload, dict):
+        payload = [one for name, one in payload.items() if name not in _FIELDS_WITHOUT_WORDS]
+    yield from _identifying_texts(payload)
 
 
 def _identifying_texts(value: Any) -> Iterator[str]:
@@ -328,20 +324,10 @@ def _identifying_texts(value: Any) -> Iterator[str]:
         yield str(value)
     elif isinstance(value, dict):
         yield from (key for key in value if not _FIELD_NAME.fullmatch(key))
-        for inner in value.values():
-            yield from _identifying_texts(inner)
+        yield from _identifying_texts(list(value.values()))
     elif isinstance(value, list):
         for inner in value:
             yield from _identifying_texts(inner)
-
-
-def _words_of_remnant(row: TextRow) -> list[str]:
-    """The texts of a remnant; details of edges are JSON."""
-    return [
-        text
-        for column, value in row.texts.items()
-        for text in (_identifying_texts(json.loads(value)) if column == "detail" else [value])
-    ]
 
 
 def _make_excerpt(event: Event) -> EventExcerpt:

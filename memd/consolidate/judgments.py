@@ -5,7 +5,6 @@ above every rule: it hides what a rule had shown and shows what a rule had hidde
 that. At most one judgment of a pair holds; a new one replaces it.
 """
 
-import json
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -19,7 +18,7 @@ from memd.consolidate.near_duplicates import JudgmentCandidate
 from memd.errors import BadRequest, UnknownId
 from memd.index.memory_index import MemoryIndex
 from memd.models import GLOBAL_PROJECT, Authority, EdgeType, Judgment, Stance, Summary, Supersession
-from memd.store import judgments, ledger, links, projects, summaries
+from memd.store import judgments, links, projects, summaries
 from memd.store.database import Connection, Database
 from memd.text import one_line, storable
 
@@ -386,34 +385,3 @@ def _read_candidates(
     ]
     found = near_duplicates.select_candidates(mine, near, {*judged, *against}, now)
     return (*asked, *found)[: near_duplicates.CANDIDATES_MAX]
-
-
-# ── What an earlier memd let a lesser authority hide ──────────────────────────────────────────────
-# Before memories had a speaker, an agent's sentence or tool call could hide what the user had said. Each such
-# supersession is undone, once in a vault; the two then contradict each other, and the user judges. What the user has
-# hidden, by a judgment or by saying something else, stays hidden.
-
-
-def show_overruled(tx: Connection, now: int) -> list[tuple[int, int]]:
-    """(newer, older) of each supersession that was undone; the first time in a vault only."""
-    if ledger.read_note(tx, links.OVERRULED_NOTE) is not None:
-        return []
-    judgments.restore_confidence(tx)
-    found = links.overruling_supersessions(tx)
-    for past in found:
-        _undo_supersession(tx, past, now)
-    pairs = [(past.newer_id, past.older_id) for past in found]
-    ledger.write_note(tx, links.OVERRULED_NOTE, json.dumps(pairs))
-    return pairs
-
-
-def _undo_supersession(tx: Connection, past: Supersession, now: int) -> None:
-    judgment = judgments.judgment_between(tx, past.newer_id, past.older_id)
-    if judgment is not None and judgment.who != "user":
-        judgments.undo_judgment(tx, judgment, now)
-    links.undo_supersession(tx, past.id, now)
-    is_alike = past.rule == supersede.NEAR_DUPLICATE_RULE
-    type_ = EdgeType.SIMILAR_TO if is_alike else EdgeType.CONTRADICTS
-    supersede.relate(
-        tx, past.newer_id, type_, past.older_id, past.rule, now, finding="a lesser voice", because=past.guard
-    )  # fmt: skip

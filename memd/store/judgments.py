@@ -232,20 +232,6 @@ def confidences_from(
     return found
 
 
-def restore_confidence(tx: Connection) -> None:
-    """Give back what contradictions by lesser authorities have taken: an earlier memd counted those, too."""
-    rows = tx.execute(
-        "SELECT DISTINCT e.from_id, e.to_id FROM edges e JOIN summaries a ON a.id = CAST(e.from_id AS INTEGER)"
-        " JOIN summaries b ON b.id = CAST(e.to_id AS INTEGER) WHERE e.type = 'contradicts'"
-        " AND e.from_kind = 'summary' AND e.to_kind = 'summary'"
-        f" AND {STANDING.format('a')} <> {STANDING.format('b')}"
-    )
-    ids = sorted({int(end) for row in rows for end in row})
-    weighty = _count_objectors(tx, ids)
-    for number, others in contradicting_ids(tx, ids).items():
-        _move_confidence(tx, number, len(others), weighty.get(number, 0))
-
-
 def _move_confidence(tx: Connection, summary_id: int, was: int, now: int) -> None:
     stored = tx.execute("SELECT confidence FROM summaries WHERE id = ?", (summary_id,)).get
     if was != now and stored is not None:

@@ -88,10 +88,6 @@ def undo_supersession(tx: Connection, supersession_id: int, at: int) -> bool:
     return tx.changes() > 0
 
 
-OVERRULED_NOTE = "overruled:1"
-"""The note of the pairs (newer, older) in which a lesser authority had hidden what is the user's, as JSON."""
-
-
 def overruling_supersessions(tx: Connection) -> list[Supersession]:
     """Return the supersessions in force by which a memory that is not the user's hides one of the user's, unjudged.
 

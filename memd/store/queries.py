@@ -30,9 +30,7 @@ def fetch_rows(tx: Connection, make: Callable[..., T], sql: str, values: Values 
     return [make(*row) for row in tx.execute(sql, tuple(values))]
 
 
-def fetch_first(
-    tx: Connection, make: Callable[..., T], sql: str, values: Values = ()
-) -> T | None:
+def fetch_first(tx: Connection, make: Callable[..., T], sql: str, values: Values = ()) -> T | None:
     """The first row as what `make` makes of its columns; None without any."""
     return next(iter(fetch_rows(tx, make, sql, values)), None)
 
