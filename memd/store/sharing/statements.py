@@ -6,13 +6,13 @@ caller's transaction.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from apsw import Connection
 
-from memd.models import SETTINGS_NODE, Authority, EdgeType, Kind, Summary
+from memd.models import SETTINGS_NODE, Authority, EdgeType, Kind
 from memd.store import judgments, ledger, links, projects, summaries
 from memd.store.filter import marks
 from memd.store.pages import reviews
@@ -299,16 +299,28 @@ def last_change(tx: Connection) -> int:
 # ── What relates memories ──────────────────────────────────────────────────────────────────────
 
 
-def put_pin(tx: Connection, summary: Summary, value: Fields | None) -> None:
-    """Pin a memory as it is pinned elsewhere, or unpin it."""
-    if value is None:
-        summaries.pin_summary(tx, summary.id, None)
+def put_statement(
+    tx: Connection, name: tuple[str, str], rows: Sequence[int], value: Fields | None, at: int
+) -> None:
+    """Let this be said of a memory, or of two, or nothing any more; `at`: when that version was made.
+
+    `name`: its kind, and the type of an edge.
+    """
+    kind, link = name
+    if kind == "pin":
+        by = Authority.of(value["by"]) if value else Authority.USER_HAND
+        summaries.pin_summary(tx, rows[0], value["at"] if value else None, by)
+    elif kind == "review":
+        _put_review(tx, rows[0], value)
+    elif kind == "supersession":
+        _put_supersession(tx, (rows[0], rows[1]), value, at)
+    elif kind == "judgment":
+        _put_judgment(tx, (rows[0], rows[1]), value, at)
     else:
-        summaries.pin_summary(tx, summary.id, value["at"], Authority.of(value["by"]))
+        _put_edge(tx, ("summary", str(rows[0])), EdgeType(link), ("summary", str(rows[1])), value)
 
 
-def put_review(tx: Connection, summary_id: int, value: Fields | None) -> None:
-    """Let the user have said this of a memory, or nothing any more."""
+def _put_review(tx: Connection, summary_id: int, value: Fields | None) -> None:
     if value is None:
         reviews.drop_review(tx, summary_id)
         return
@@ -316,66 +328,44 @@ def put_review(tx: Connection, summary_id: int, value: Fields | None) -> None:
     reviews.put_review(tx, Review(summary_id, value["verdict"], value["at"], follows))
 
 
-def put_supersession(
-    tx: Connection, newer_id: int, older_id: int, value: Fields | None, at: int
-) -> None:
-    """Keep what a supersession says, as one that does not hold; `at`: when that version was made.
-
-    Which supersessions hold is decided for all of them together.
-    """
-    tx.execute(
-        "UPDATE supersessions SET undone_at = ? WHERE newer_id = ? AND older_id = ? AND undone_at IS NULL",
-        (at, newer_id, older_id),
-    )
+def _put_supersession(tx: Connection, pair: tuple[int, int], value: Fields | None, at: int) -> None:
+    """Keep what a supersession says, as one that does not hold: which hold is decided for all of them together."""
+    sql = "UPDATE supersessions SET undone_at = ? WHERE newer_id = ? AND older_id = ? AND undone_at IS NULL"
+    tx.execute(sql, (at, *pair))
     if value is None:
         return
-    found = tx.execute(
-        "SELECT max(id) FROM supersessions WHERE newer_id = ? AND older_id = ? AND rule <> ?",
-        (newer_id, older_id, SYNC_RULE),
-    ).get
-    row = {
-        "newer_id": newer_id, "older_id": older_id, "rule": value["rule"], "cosine": value["cosine"],
-        "guard": value["guard"], "at": value["at"], "undone_at": at,
-    }  # fmt: skip
+    sql = "SELECT max(id) FROM supersessions WHERE newer_id = ? AND older_id = ? AND rule <> ?"
+    found = fetch_int(tx, sql, (*pair, SYNC_RULE))
+    row = {"newer_id": pair[0], "older_id": pair[1], "undone_at": at}
+    row |= {name: value[name] for name in ("rule", "cosine", "guard", "at")}
     if found is None:
         insert_row(tx, "supersessions", row)
     else:
-        tx.execute(
-            f"UPDATE supersessions SET ({', '.join(row)}) = ({marks(row)}) WHERE id = ?",
-            (*row.values(), found),
-        )
+        sql = f"UPDATE supersessions SET ({', '.join(row)}) = ({marks(row)}) WHERE id = ?"
+        tx.execute(sql, (*row.values(), found))
 
 
-def put_judgment(
-    tx: Connection, pair: tuple[int, int], newer_id: int, value: Fields | None, at: int
-) -> None:
+def _put_judgment(tx: Connection, pair: tuple[int, int], value: Fields | None, at: int) -> None:
     """Let this judgment of a pair hold instead of the one that held, or none."""
     held = judgments.judgment_between(tx, *pair)
     if held is not None:
         judgments.undo_judgment(tx, held, at)
     if value is None:
         return
-    older_id = pair[0] if newer_id == pair[1] else pair[1]
+    newer_id = row_id(tx, "summary", value["newer"].rpartition("+")[0])
+    row = {"newer_id": newer_id, "older_id": pair[0] if newer_id == pair[1] else pair[1]}
+    row |= {name: value[name] for name in ("relation", "reason", "who", "at")}
     with judgments.updating_confidence(tx, pair):
-        insert_row(
-            tx,
-            "judgments",
-            {"newer_id": newer_id, "older_id": older_id}
-            | {name: value[name] for name in ("relation", "reason", "who", "at")},
-        )
+        insert_row(tx, "judgments", row)
 
 
-def put_edge(
-    tx: Connection, start_id: int, type_: EdgeType, end_id: int, value: Fields | None
+def _put_edge(
+    tx: Connection, start: links.Node, type_: EdgeType, end: links.Node, value: Fields | None
 ) -> None:
-    """Let an edge between two memories say this, or drop it."""
-    start, end = ("summary", str(start_id)), ("summary", str(end_id))
     links.drop_edge(tx, start, type_, end)
     if value is not None:
-        edge = links.NewEdge(
-            *start, type_, *end, value["rule"], value["at"], value["confidence"], value["detail"]
-        )
-        links.add_edges(tx, [edge])
+        said = (value[name] for name in ("rule", "at", "confidence", "detail"))
+        links.add_edges(tx, [links.NewEdge(*start, type_, *end, *said)])
 
 
 # ── Which supersessions hold ───────────────────────────────────────────────────────────────────
@@ -525,17 +515,14 @@ def replace_derived(
 
 def project_keys(tx: Connection) -> dict[str, str]:
     """Every key that a project has or had → the key by which it goes now."""
-    found = {str(key): str(key) for (key,) in tx.execute("SELECT key FROM projects")}
-    rows = tx.execute("SELECT a.key, p.key FROM aliases a JOIN projects p ON p.id = a.project_id")
-    return found | {str(key): str(into) for key, into in rows}
+    found = {key: key for key in fetch_column(tx, "SELECT key FROM projects")}
+    return found | {key: into for key, into, _ in aliases(tx)}
 
 
-def aliases(tx: Connection) -> dict[tuple[str, str], int]:
-    """(key, key of the project that it stands for) → since when."""
-    rows = tx.execute(
-        "SELECT a.key, p.key, a.at FROM aliases a JOIN projects p ON p.id = a.project_id"
-    )
-    return {(str(key), str(into)): int(at) for key, into, at in rows}
+def aliases(tx: Connection) -> list[tuple[str, str, int]]:
+    """(key, key of the project that it stands for, since when) of each alias."""
+    sql = "SELECT a.key, p.key, a.at FROM aliases a JOIN projects p ON p.id = a.project_id"
+    return fetch_all(tx, sql)
 
 
 def projects_with_memories(tx: Connection) -> dict[str, tuple[str, int]]:
