@@ -17,7 +17,6 @@ from memd.store.queries import (
     count_rows,
     fetch_all,
     fetch_column,
-    fetch_first,
     fetch_ids,
     fetch_int,
     fetch_rows,
@@ -29,6 +28,7 @@ _COLUMNS = "id, session_id, kind, name, at, payload, source, turn, tool, agent"
 """In the order of the fields of Event."""
 _IN_MARKS_INDEX = "kind IN ('prompt', 'session_start', 'compact_start')"
 """The condition of the partial index `events_marks`. Named explicitly, because the planner does not know how few rows it has."""
+_IS_UNKNOWN = "session_id IN (SELECT id FROM sessions WHERE client = 'unknown')"
 SPOKEN_KINDS = (EventKind.PROMPT, EventKind.STOP, EventKind.AGENT_TEXT)
 _PROMPTS = (
     f"events INDEXED BY events_marks WHERE session_id = ? AND {_IN_MARKS_INDEX} AND kind = 'prompt'"
@@ -39,6 +39,12 @@ def _to_event(*row: Any) -> Event:
     values = list(row)
     values[2], values[5] = EventKind(row[2]), json.loads(row[5])
     return Event(*values)
+
+
+def _events_of(tx: Connection, session_id: int, rest: str, *values: object) -> list[Event]:
+    """The events of a session that meet the rest of a query."""
+    sql = f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND {rest}"
+    return fetch_rows(tx, _to_event, sql, (session_id, *values))
 
 
 def append_event(tx: Connection, event: NewEvent, session_id: int) -> tuple[int, bool]:
@@ -99,18 +105,14 @@ def spoken_around(
     tx: Connection, session_id: int, kind: EventKind, since: int, until: int
 ) -> list[Event]:
     """Events of this kind of a session's own agent from `since` to `until`; at most 50."""
-    sql = (
-        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND at BETWEEN ? AND ? AND kind = ?"
-        " AND agent IS NULL ORDER BY at, id LIMIT 50"
-    )
-    return fetch_rows(tx, _to_event, sql, (session_id, since, until, kind.value))
+    rest = "at BETWEEN ? AND ? AND kind = ? AND agent IS NULL ORDER BY at, id LIMIT 50"
+    return _events_of(tx, session_id, rest, since, until, kind.value)
 
 
 def has_hook_events(tx: Connection, session_id: int) -> bool:
     """Return whether hooks delivered any event of a session."""
-    return has_rows(
-        tx, "events WHERE session_id = ? AND source IN ('live', 'spool')", (session_id,)
-    )
+    sql = "events WHERE session_id = ? AND source IN ('live', 'spool')"
+    return has_rows(tx, sql, (session_id,))
 
 
 def has_prompt(tx: Connection, session_id: int) -> bool:
@@ -146,8 +148,7 @@ def prompts_before(tx: Connection, session_id: int, at: int) -> list[str]:
 def prompts_except(tx: Connection, session_id: int, event_id: int | None, limit: int) -> list[str]:
     """The latest prompts of a session, leaving out this event's."""
     sql = f"SELECT payload ->> '$.prompt' FROM {_PROMPTS} AND id IS NOT ? ORDER BY at DESC LIMIT ?"
-    rows = tx.execute(sql, (session_id, event_id, limit))
-    return [str(text) for (text,) in rows if text]
+    return list(filter(None, fetch_column(tx, sql, (session_id, event_id, limit))))
 
 
 def turn_ids_except_prompt(
@@ -163,10 +164,8 @@ def turn_ids_except_prompt(
 
 def project_key_elsewhere(tx: Connection, event_id: int) -> str | None:
     """The key of an event's project where that is not its session's; else None."""
-    found = tx.execute(
-        "SELECT payload ->> ? FROM events WHERE id = ?", (f"$.{ELSEWHERE}", event_id)
-    ).get
-    return None if found is None else str(found)
+    sql = f"SELECT payload ->> '$.{ELSEWHERE}' FROM events WHERE id = ?"
+    return next(iter(fetch_column(tx, sql, (event_id,))), None)
 
 
 def is_compacted(tx: Connection, event_id: int) -> bool:
@@ -176,10 +175,9 @@ def is_compacted(tx: Connection, event_id: int) -> bool:
 
 def events_state(tx: Connection, session_id: int) -> tuple[int, int]:
     """Return a value that changes once any event of a session has come or gone."""
-    row = tx.execute(
-        "SELECT count(*), coalesce(max(id), 0) FROM events WHERE session_id = ?", (session_id,)
-    ).fetchone()
-    return (int(row[0]), int(row[1])) if row else (0, 0)
+    sql = "SELECT count(*), coalesce(max(id), 0) FROM events WHERE session_id = ?"
+    ((count, last),) = tx.execute(sql, (session_id,))
+    return count, last
 
 
 def compacted_ids(tx: Connection, session_id: int) -> set[int]:
@@ -196,28 +194,18 @@ def events_by_ids(tx: Connection, event_ids: Sequence[int]) -> dict[int, Event]:
 
 def session_events(tx: Connection, session_id: int, since: int, limit: int) -> list[Event]:
     """A session's events from the prompt at or before `since` on, in order of time; at most `limit`."""
-    start = fetch_int(
-        tx,
-        "SELECT max(at) FROM events WHERE session_id = ? AND at <= ? AND kind = 'prompt'",
-        (session_id, since),
-    )
-    return fetch_rows(
-        tx,
-        _to_event,
-        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND at >= ? ORDER BY at, id LIMIT ?",
-        (session_id, since if start is None else start, limit),
-    )
+    sql = "SELECT max(at) FROM events WHERE session_id = ? AND at <= ? AND kind = 'prompt'"
+    start = fetch_int(tx, sql, (session_id, since))
+    begin = since if start is None else start
+    return _events_of(tx, session_id, "at >= ? ORDER BY at, id LIMIT ?", begin, limit)
 
 
 def events_page(
     tx: Connection, session_id: int, kinds: Sequence[EventKind], after: tuple[int, int], limit: int
 ) -> list[Event]:
     """A session's events of these kinds after a time and id, in order of time; at most `limit`."""
-    sql = (
-        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND (at, id) > (?, ?)"
-        f" AND kind IN ({marks(kinds)}) ORDER BY at, id LIMIT ?"
-    )
-    return fetch_rows(tx, _to_event, sql, (session_id, *after, *kinds, limit))
+    rest = f"(at, id) > (?, ?) AND kind IN ({marks(kinds)}) ORDER BY at, id LIMIT ?"
+    return _events_of(tx, session_id, rest, *after, *kinds, limit)
 
 
 def count_by_kind(tx: Connection, session_id: int) -> dict[str, int]:
@@ -239,21 +227,20 @@ def sessions_around(
     tx: Connection, project_id: int, since: int, until: int, limit: int
 ) -> list[int]:
     """The sessions that ran between these times, the project's own and the last ones first; at most `limit`."""
-    rows = tx.execute(
+    sql = (
         "SELECT id FROM sessions WHERE started_at <= ? AND last_event_at >= ?"
-        " ORDER BY project_id = ? DESC, last_event_at DESC LIMIT ?",
-        (until, since, project_id, limit),
+        " ORDER BY project_id = ? DESC, last_event_at DESC LIMIT ?"
     )
-    return [row[0] for row in rows]
+    return fetch_ids(tx, sql, (until, since, project_id, limit))
 
 
 def turn_events(tx: Connection, session_id: int, turns: Sequence[str], limit: int) -> list[Event]:
     """The events of these turns of a session, prompts and answers first; at most `limit`."""
-    sql = (
-        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND turn IN ({marks(turns)})"
+    rest = (
+        f"turn IN ({marks(turns)})"
         " ORDER BY kind NOT IN ('prompt', 'stop', 'compact_end', 'tool_refused'), at, id LIMIT ?"
     )
-    return fetch_rows(tx, _to_event, sql, (session_id, *turns, limit))
+    return _events_of(tx, session_id, rest, *turns, limit)
 
 
 def spoken_events(  # noqa: PLR0913  # a span, what is around it, and which kinds
@@ -264,16 +251,10 @@ def spoken_events(  # noqa: PLR0913  # a span, what is around it, and which kind
 
     `before` and `after`: the number of prompts to add before and after these times.
     """
-    first = fetch_int(
-        tx,
-        f"SELECT min(at) FROM (SELECT at FROM {_PROMPTS} AND at < ? ORDER BY at DESC LIMIT ?)",
-        (session_id, since, before),
-    )
-    beyond = fetch_int(
-        tx,
-        f"SELECT at FROM {_PROMPTS} AND at > ? ORDER BY at LIMIT 1 OFFSET ?",
-        (session_id, until, after),
-    )
+    sql = f"SELECT min(at) FROM (SELECT at FROM {_PROMPTS} AND at < ? ORDER BY at DESC LIMIT ?)"
+    first = fetch_int(tx, sql, (session_id, since, before))
+    sql = f"SELECT at FROM {_PROMPTS} AND at > ? ORDER BY at LIMIT 1 OFFSET ?"
+    beyond = fetch_int(tx, sql, (session_id, until, after))
     return fetch_rows(
         tx,
         _to_event,
@@ -288,12 +269,12 @@ def spoken_record(tx: Connection, session_id: int) -> list[Event]:
 
     What an agent's shell imported is left out: it says whatever that agent likes.
     """
-    sql = (
-        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND agent IS NULL AND source <> ? AND (kind IN ({marks(SPOKEN_KINDS)})"
+    rest = (
+        f"agent IS NULL AND source <> ? AND (kind IN ({marks(SPOKEN_KINDS)})"
         " OR kind IN ('agent_text', 'tool_refused') OR (kind = 'tool_result' AND tool IN ('AskUserQuestion', 'ExitPlanMode')))"
         " ORDER BY at, id"
     )
-    return fetch_rows(tx, _to_event, sql, (session_id, AGENTS_IMPORT, *SPOKEN_KINDS))
+    return _events_of(tx, session_id, rest, AGENTS_IMPORT, *SPOKEN_KINDS)
 
 
 def commands_since(tx: Connection, session_id: int, at: int) -> list[str]:
@@ -325,49 +306,40 @@ def latest_calls(tx: Connection, session_id: int, limit: int) -> list[PastCall]:
         " AND tool IN ('Bash', 'Edit', 'MultiEdit', 'NotebookEdit', 'Write') ORDER BY at DESC, id DESC LIMIT ?",
         (session_id, limit),
     )
-    return [
-        PastCall(tool, bool(done), str(line), str(file), str(place))
-        for tool, done, line, file, place in rows
-    ]
+    return [PastCall(tool, bool(done), *rest) for tool, done, *rest in rows]
 
 
 def results_containing(tx: Connection, session_id: int, word: str, limit: int) -> list[Event]:
     """Results and failures of a session's tools, its subagents' too, that have a word, the latest first."""
-    sql = (
-        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND kind IN ('tool_result', 'tool_failure')"
+    rest = (
+        "kind IN ('tool_result', 'tool_failure')"
         " AND instr(lower(payload), lower(?)) > 0 AND coalesce(tool, '') != 'AskUserQuestion' ORDER BY at DESC, id DESC LIMIT ?"
     )
-    return fetch_rows(tx, _to_event, sql, (session_id, word, limit))
+    return _events_of(tx, session_id, rest, word, limit)
 
 
 def last_agent_text(tx: Connection, session_id: int, since: int, until: int) -> Event | None:
     """Return the last text of a session's own agent from `since` to before `until`; None if there is none."""
-    sql = (
-        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND at >= ? AND at < ?"
-        " AND kind = 'agent_text' AND agent IS NULL ORDER BY at DESC, id DESC LIMIT 1"
-    )
-    return fetch_first(tx, _to_event, sql, (session_id, since, until))
+    rest = "at >= ? AND at < ? AND kind = 'agent_text' AND agent IS NULL ORDER BY at DESC, id DESC LIMIT 1"
+    return next(iter(_events_of(tx, session_id, rest, since, until)), None)
 
 
 def last_answer(tx: Connection, session_id: int) -> Event | None:
     """Return what a session's own agent said last; None if it said nothing."""
-    sql = (
-        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND kind IN ('stop', 'agent_text') AND agent IS NULL"
+    rest = (
+        "kind IN ('stop', 'agent_text') AND agent IS NULL"
         " AND coalesce(payload ->> '$.last_assistant_message', payload ->> '$.text', '') <> ''"
         " ORDER BY at DESC, id DESC LIMIT 1"
     )
-    return fetch_first(tx, _to_event, sql, (session_id,))
+    return next(iter(_events_of(tx, session_id, rest)), None)
 
 
 def events_between(
     tx: Connection, session_id: int, since: int, until: int, limit: int
 ) -> list[Event]:
     """A session's events that belong to no turn of the client, from `since` to before `until`; at most `limit`."""
-    sql = (
-        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND at >= ? AND at < ? AND turn IS NULL"
-        " ORDER BY at, id LIMIT ?"
-    )
-    return fetch_rows(tx, _to_event, sql, (session_id, since, until, limit))
+    rest = "at >= ? AND at < ? AND turn IS NULL ORDER BY at, id LIMIT ?"
+    return _events_of(tx, session_id, rest, since, until, limit)
 
 
 def count_between(tx: Connection, session_id: int, since: int, until: int) -> int:
@@ -378,12 +350,11 @@ def count_between(tx: Connection, session_id: int, since: int, until: int) -> in
 
 def tools_used(tx: Connection, session_id: int, since: int, until: int) -> set[str]:
     """The tools that a session's own agent called with success from `since` to before `until`."""
-    rows = tx.execute(
-        "SELECT DISTINCT tool FROM events WHERE session_id = ? AND at >= ? AND at < ?"
-        " AND kind = 'tool_result' AND agent IS NULL",
-        (session_id, since, until),
+    sql = (
+        "SELECT DISTINCT coalesce(tool, '') FROM events WHERE session_id = ? AND at >= ? AND at < ?"
+        " AND kind = 'tool_result' AND agent IS NULL"
     )
-    return {tool or "" for (tool,) in rows}
+    return set(fetch_column(tx, sql, (session_id, since, until)))
 
 
 def has_compacted(tx: Connection, session_id: int, since: int, until: int) -> bool:
@@ -394,16 +365,14 @@ def has_compacted(tx: Connection, session_id: int, since: int, until: int) -> bo
 
 def pending_sessions(tx: Connection) -> list[int]:
     """The sessions with events that are not distilled yet, the one with the first of these events first."""
-    return fetch_ids(
-        tx, "SELECT session_id FROM events WHERE distilled = 0 GROUP BY session_id ORDER BY min(id)"
-    )
+    sql = "SELECT session_id FROM events WHERE distilled = 0 GROUP BY session_id ORDER BY min(id)"
+    return fetch_ids(tx, sql)
 
 
 def pending_ids(tx: Connection, session_id: int) -> set[int]:
     """The ids of a session's events that are not distilled yet."""
-    return set(
-        fetch_ids(tx, "SELECT id FROM events WHERE session_id = ? AND distilled = 0", (session_id,))
-    )
+    sql = "SELECT id FROM events WHERE session_id = ? AND distilled = 0"
+    return set(fetch_ids(tx, sql, (session_id,)))
 
 
 def pending_kinds(tx: Connection, session_id: int) -> dict[EventKind, tuple[int, int, int]]:
@@ -460,21 +429,19 @@ def event_counts(tx: Connection) -> dict[str, int | None]:
         "pending": count_pending(tx),
         "sessions": count_rows(tx, "sessions"),
         "last_at": tx.execute("SELECT max(last_event_at) FROM sessions").get,
-        "unknown": tx.execute(
-            "SELECT count(*) FROM events WHERE session_id IN (SELECT id FROM sessions WHERE client = 'unknown')"
-        ).get,
+        "unknown": count_rows(tx, f"events WHERE {_IS_UNKNOWN}"),
     }
 
 
 def command_descriptions(tx: Connection, project_id: int, limit: int = 200) -> dict[str, str]:
     """Command → the description that the agent gave it, for recent shell commands in this project."""
-    rows = tx.execute(
-        "SELECT json_extract(e.payload, '$.tool_input.command'), json_extract(e.payload, '$.tool_input.description')"
+    sql = (
+        "SELECT e.payload ->> '$.tool_input.command', e.payload ->> '$.tool_input.description'"
         " FROM events e JOIN sessions s ON s.id = e.session_id"
-        " WHERE s.project_id = ? AND e.tool = 'Bash' ORDER BY e.id DESC LIMIT ?",
-        (project_id, limit),
+        " WHERE s.project_id = ? AND e.tool = 'Bash' ORDER BY e.id DESC LIMIT ?"
     )
-    return {str(command): str(text) for command, text in rows if command and text}
+    found = fetch_all(tx, sql, (project_id, limit))
+    return {str(command): str(text) for command, text in found if command and text}
 
 
 def last_context_loss(tx: Connection, session_id: int) -> int | None:
@@ -498,11 +465,8 @@ def last_start_except(tx: Connection, session_id: int, event_id: int | None) -> 
 
 def refusals(tx: Connection, session_id: int, since: int, limit: int) -> list[Event]:
     """The latest calls of a session after a time that its user refused, in order of time."""
-    sql = (
-        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND at > ? AND agent IS NULL AND source <> ?"
-        " AND kind = 'tool_refused' ORDER BY at DESC, id DESC LIMIT ?"
-    )
-    return fetch_rows(tx, _to_event, sql, (session_id, since, AGENTS_IMPORT, limit))[::-1]
+    rest = "at > ? AND agent IS NULL AND source <> ? AND kind = 'tool_refused' ORDER BY at DESC, id DESC LIMIT ?"
+    return _events_of(tx, session_id, rest, since, AGENTS_IMPORT, limit)[::-1]
 
 
 def last_time_except(tx: Connection, session_id: int, event_id: int | None) -> int | None:

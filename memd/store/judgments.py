@@ -13,7 +13,7 @@ from apsw import Connection
 
 from memd.models import NOTED, Authority, Judgment, Stance
 from memd.store.filter import NOT_SUPERSEDED, marks
-from memd.store.queries import fetch_all, fetch_ids, fetch_rows
+from memd.store.queries import fetch_all, fetch_first, fetch_groups, fetch_ids, fetch_rows
 from memd.store.types import MemoryStanding
 
 INITIAL_CONFIDENCE = {"user": 0.9, "agent": 0.8}
@@ -76,7 +76,7 @@ def contradicting_ids(tx: Connection, summary_ids: Collection[int]) -> dict[int,
         return {}
     places = marks(summary_ids)
     ids = tuple(str(number) for number in summary_ids)
-    rows = tx.execute(
+    sql = (
         "WITH pairs (one, other) AS ("
         " SELECT CAST(from_id AS INTEGER), CAST(to_id AS INTEGER) FROM edges WHERE from_kind = 'summary'"
         f" AND from_id IN ({places}) AND type = 'contradicts' AND to_kind = 'summary'"
@@ -85,13 +85,10 @@ def contradicting_ids(tx: Connection, summary_ids: Collection[int]) -> dict[int,
         f" AND to_id IN ({places}) AND type = 'contradicts' AND +from_kind = 'summary')"
         " SELECT one, other FROM pairs WHERE NOT EXISTS (SELECT 1 FROM judgments j"
         " WHERE j.undone_at IS NULL AND j.relation <> 'contradicts'"
-        " AND ((j.newer_id = one AND j.older_id = other) OR (j.newer_id = other AND j.older_id = one)))",
-        (*ids, *ids),
+        " AND ((j.newer_id = one AND j.older_id = other) OR (j.newer_id = other AND j.older_id = one)))"
     )
-    found: dict[int, set[int]] = {}
-    for one, other in rows:
-        found.setdefault(int(one), set()).add(int(other))
-    return found
+    found = fetch_groups(tx, sql, (*ids, *ids))
+    return {one: set(others) for one, others in found.items()}
 
 
 def visible_contradictions(
@@ -102,12 +99,12 @@ def visible_contradictions(
     others = {other for against in found.values() for other in against}
     if not others:
         return {}
+    sql = (
+        f"SELECT id, project_id FROM summaries s WHERE id IN ({marks(others)}) AND {NOT_SUPERSEDED}"
+    )
     visible = {
-        int(number)
-        for number, project_id in tx.execute(
-            f"SELECT id, project_id FROM summaries s WHERE id IN ({marks(others)}) AND {NOT_SUPERSEDED}",
-            tuple(others),
-        )
+        number
+        for number, project_id in fetch_all(tx, sql, tuple(others))
         if project_ids is None or project_id in project_ids
     }
     return {
@@ -217,10 +214,8 @@ def confidences_from(
     """The confidence of each of these had it begun with `first`, and did only what is newer lower it: ClawMem's."""
     against = contradicting_ids(tx, summary_ids)
     ids = {*summary_ids, *(other for others in against.values() for other in others)}
-    rows = tx.execute(
-        f"SELECT id, at, duplicates FROM summaries WHERE id IN ({marks(ids)})", tuple(ids)
-    )
-    known = {number: (at, duplicates) for number, at, duplicates in rows}
+    sql = f"SELECT id, at, duplicates FROM summaries WHERE id IN ({marks(ids)})"
+    known = {number: (at, duplicates) for number, at, duplicates in fetch_all(tx, sql, tuple(ids))}
     found = {}
     for one in known.keys() & set(summary_ids):
         at, duplicates = known[one]
@@ -280,12 +275,11 @@ def undo_judgment(tx: Connection, judgment: Judgment, at: int) -> bool:
 
 def judgment_between(tx: Connection, one_id: int, other_id: int) -> Judgment | None:
     """The judgment of this pair, in any order, that holds now."""
-    row = tx.execute(
+    sql = (
         f"SELECT {_COLUMNS} FROM judgments WHERE undone_at IS NULL"
-        " AND ((newer_id = ?1 AND older_id = ?2) OR (newer_id = ?2 AND older_id = ?1))",
-        (one_id, other_id),
-    ).fetchone()
-    return _to_judgment(*row) if row else None
+        " AND ((newer_id = ?1 AND older_id = ?2) OR (newer_id = ?2 AND older_id = ?1))"
+    )
+    return fetch_first(tx, _to_judgment, sql, (one_id, other_id))
 
 
 def stance_between(tx: Connection, one_id: int, other_id: int) -> Stance | None:
@@ -302,7 +296,7 @@ def stances_of_pairs(tx: Connection, summary_ids: Collection[int]) -> dict[tuple
         f" WHERE undone_at IS NULL AND (newer_id IN ({places}) OR older_id IN ({places}))",
         (*summary_ids, *summary_ids),
     )
-    return {(int(low), int(high)): Stance(relation) for low, high, relation in rows}
+    return {(low, high): Stance(relation) for low, high, relation in rows}
 
 
 def judgments_of(tx: Connection, summary_id: int) -> list[Judgment]:

@@ -13,6 +13,8 @@ from memd.store.filter import HIDES, REJECTED, marks
 from memd.store.queries import (
     fetch_all,
     fetch_column,
+    fetch_first,
+    fetch_groups,
     fetch_ids,
     fetch_int,
     fetch_rows,
@@ -113,10 +115,8 @@ def file_nodes_ending(tx: Connection, name: str, limit: int) -> list[str]:
 
 def supersession(tx: Connection, supersession_id: int) -> Supersession | None:
     """One supersession, or None."""
-    row = tx.execute(
-        f"SELECT {SUPERSESSION_COLUMNS} FROM supersessions WHERE id = ?", (supersession_id,)
-    ).fetchone()
-    return None if row is None else Supersession(*row)
+    sql = f"SELECT {SUPERSESSION_COLUMNS} FROM supersessions WHERE id = ?"
+    return fetch_first(tx, Supersession, sql, (supersession_id,))
 
 
 def supersessions_of(tx: Connection, summary_id: int) -> list[Supersession]:
@@ -129,22 +129,18 @@ def superseded_ids(
     tx: Connection, summary_ids: Sequence[int], limit: int = 3
 ) -> dict[int, list[int]]:
     """Return the older summaries that each of these hides now, the latest `limit` of them."""
-    found: dict[int, list[int]] = {}
-    for newer, older in tx.execute(
+    sql = (
         "SELECT newer_id, older_id FROM supersessions WHERE undone_at IS NULL"
-        f" AND newer_id IN ({marks(summary_ids)}) ORDER BY older_id DESC",
-        tuple(summary_ids),
-    ):
-        if len(found.setdefault(int(newer), [])) < limit:
-            found[int(newer)].append(int(older))
-    return found
+        f" AND newer_id IN ({marks(summary_ids)}) ORDER BY older_id DESC"
+    )
+    found = fetch_groups(tx, sql, summary_ids)
+    return {newer: older[:limit] for newer, older in found.items()}
 
 
 def superseder_of(tx: Connection, summary_id: int) -> int | None:
     """The id of the summary that hides this one now."""
-    return fetch_int(
-        tx, f"SELECT newer_id FROM supersessions x WHERE older_id = ? AND {HIDES}", (summary_id,)
-    )
+    sql = f"SELECT newer_id FROM supersessions x WHERE older_id = ? AND {HIDES}"
+    return fetch_int(tx, sql, (summary_id,))
 
 
 def final_superseder(tx: Connection, summary_id: int) -> int:
@@ -230,33 +226,26 @@ def settings_beside(tx: Connection, summary_ids: Collection[int]) -> list[Settin
         " ORDER BY s.at, s.id",
         (*map(str, summary_ids), SETTINGS_NODE, SETTINGS_NODE),
     )
-    return [
-        SettingsEdge(number, project_id, at, file, json.loads(detail))
-        for number, project_id, at, file, detail in rows
-    ]
+    return [SettingsEdge(*row[:4], json.loads(row[4])) for row in rows]
 
 
 def sources_of(tx: Connection, summary_id: int) -> list[tuple[int, str]]:
     """(event id, quote) of each event that a summary derives from, in order of the event."""
-    rows = tx.execute(
-        "SELECT CAST(to_id AS INTEGER), detail ->> '$.quote' FROM edges WHERE from_kind = 'summary'"
-        " AND from_id = ? AND type = 'derives_from' AND to_kind = 'event' ORDER BY 1",
-        (str(summary_id),),
+    sql = (
+        "SELECT CAST(to_id AS INTEGER), coalesce(detail ->> '$.quote', '') FROM edges WHERE from_kind = 'summary'"
+        " AND from_id = ? AND type = 'derives_from' AND to_kind = 'event' ORDER BY 1"
     )
-    return [(int(event_id), str(quote or "")) for event_id, quote in rows]
+    return fetch_all(tx, sql, (str(summary_id),))
 
 
 def origin_paths(tx: Connection, summary_ids: Collection[int]) -> dict[int, list[str]]:
     """Summary id → the paths of the files that it was imported from."""
-    rows = tx.execute(
-        "SELECT CAST(from_id AS INTEGER), to_id FROM edges WHERE from_kind = 'summary'"
-        f" AND from_id IN ({marks(summary_ids)}) AND type = 'derives_from' AND to_kind = 'origin'",
-        tuple(map(str, summary_ids)),
+    sql = (
+        "SELECT CAST(from_id AS INTEGER), substr(to_id, 1, instr(to_id || '#', '#') - 1) FROM edges"
+        f" WHERE from_kind = 'summary' AND from_id IN ({marks(summary_ids)})"
+        " AND type = 'derives_from' AND to_kind = 'origin'"
     )
-    found: dict[int, list[str]] = {}
-    for number, node in rows:
-        found.setdefault(number, []).append(node.partition("#")[0])
-    return found
+    return fetch_groups(tx, sql, [str(one) for one in summary_ids])
 
 
 def derived_from(tx: Connection, event_id: int) -> list[int]:
@@ -272,13 +261,12 @@ def derived_from(tx: Connection, event_id: int) -> list[int]:
 def files_of_session(tx: Connection, session_id: int, limit: int = 2_000) -> list[str]:
     """The files that the memories of a session mention, the latest `limit` of them."""
     # CROSS keeps SQLite from looking through the edges to all files of the vault.
-    rows = tx.execute(
+    sql = (
         "SELECT e.to_id FROM summaries s CROSS JOIN edges e ON e.from_kind = 'summary'"
         " AND e.from_id = CAST(s.id AS TEXT) WHERE s.session_id = ? AND e.to_kind = 'file'"
-        " GROUP BY e.to_id ORDER BY max(e.id) DESC LIMIT ?",
-        (session_id, limit),
+        " GROUP BY e.to_id ORDER BY max(e.id) DESC LIMIT ?"
     )
-    return [str(row[0]) for row in rows]
+    return fetch_column(tx, sql, (session_id, limit))
 
 
 def has_edge_to(tx: Connection, kind: str, node_id: str, project_ids: Sequence[int]) -> bool:
@@ -294,10 +282,9 @@ def has_edge_to(tx: Connection, kind: str, node_id: str, project_ids: Sequence[i
 def drop_edges_from(tx: Connection, summary_id: int) -> None:
     """Drop the edges that begin at a summary, before a revision writes them again."""
     against = judgments.contradicting_ids(tx, [summary_id]).get(summary_id, set())
+    sql = "DELETE FROM edges WHERE from_kind = 'summary' AND from_id = ?"
     with judgments.updating_confidence(tx, {summary_id, *against}):
-        tx.execute(
-            "DELETE FROM edges WHERE from_kind = 'summary' AND from_id = ?", (str(summary_id),)
-        )
+        tx.execute(sql, (str(summary_id),))
 
 
 def drop_edge(
@@ -320,12 +307,13 @@ def drop_node(tx: Connection, kind: str, node_id: str) -> None:
 
 def neighbours(tx: Connection, kind: str, node_id: str) -> set[Node]:
     """The nodes that are neither memories nor events at the other ends of a node's edges."""
-    rows = tx.execute(
+    sql = (
         "SELECT to_kind, to_id FROM edges WHERE from_kind = ?1 AND from_id = ?2"
-        " UNION SELECT from_kind, from_id FROM edges WHERE to_kind = ?1 AND to_id = ?2",
-        (kind, node_id),
+        " UNION SELECT from_kind, from_id FROM edges WHERE to_kind = ?1 AND to_id = ?2"
     )
-    return {(str(k), str(i)) for k, i in rows if k not in ("summary", "event")}
+    return {
+        one for one in fetch_all(tx, sql, (kind, node_id)) if one[0] not in ("summary", "event")
+    }
 
 
 def drop_orphan_nodes(tx: Connection, nodes: Iterable[Node]) -> None:
@@ -350,12 +338,8 @@ def put_entities(tx: Connection, summary_id: int, entities: Iterable[tuple[str, 
 
 def entities_of(tx: Connection, summary_ids: Sequence[int]) -> dict[int, frozenset[str]]:
     """The entities that these summaries name, by id; a summary that names none is left out."""
-    found: dict[int, set[str]] = {}
-    for number, name in tx.execute(
-        f"SELECT summary_id, name FROM entities WHERE summary_id IN ({marks(summary_ids)})",
-        tuple(summary_ids),
-    ):
-        found.setdefault(int(number), set()).add(name)
+    sql = f"SELECT summary_id, name FROM entities WHERE summary_id IN ({marks(summary_ids)})"
+    found = fetch_groups(tx, sql, summary_ids)
     return {number: frozenset(names) for number, names in found.items()}
 
 
@@ -402,8 +386,7 @@ def mark_run_undone(tx: Connection, run_id: int, at: int) -> None:
 
 def get_run(tx: Connection, run_id: int) -> Run | None:
     """One run, or None."""
-    row = tx.execute(f"SELECT {_RUN_COLUMNS} FROM runs WHERE id = ?", (run_id,)).fetchone()
-    return Run(*row) if row else None
+    return fetch_first(tx, Run, f"SELECT {_RUN_COLUMNS} FROM runs WHERE id = ?", (run_id,))
 
 
 def latest_runs(tx: Connection, limit: int) -> list[Run]:

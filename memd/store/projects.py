@@ -6,7 +6,6 @@ on, so every lookup by key goes through `project_by_key`.
 
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import Any
 
 from apsw import Connection
 
@@ -27,6 +26,9 @@ from memd.store.filter import marks
 from memd.store.queries import (
     count_rows,
     fetch_all,
+    fetch_column,
+    fetch_groups,
+    fetch_ids,
     fetch_int,
     fetch_rows,
     has_rows,
@@ -138,10 +140,7 @@ def find_projects(tx: Connection, name: str) -> list[Project]:
 
 def project_aliases(tx: Connection) -> dict[int, list[str]]:
     """Project → the keys of the projects that were merged into it, oldest first."""
-    found: dict[int, list[str]] = {}
-    for project_id, key in tx.execute("SELECT project_id, key FROM aliases ORDER BY at, key"):
-        found.setdefault(project_id, []).append(key)
-    return found
+    return fetch_groups(tx, "SELECT project_id, key FROM aliases ORDER BY at, key")
 
 
 def count_by_project(tx: Connection) -> dict[int, ProjectCounts]:
@@ -161,13 +160,12 @@ def count_by_project(tx: Connection) -> dict[int, ProjectCounts]:
 
 def shared_topics(tx: Connection, one_id: int, other_id: int) -> list[str]:
     """The topic keys on which both projects have memories of the same kind."""
-    rows = tx.execute(
+    sql = (
         "SELECT DISTINCT a.topic_key FROM summaries a JOIN summaries b ON b.topic_key = a.topic_key"
         " AND b.kind = a.kind AND b.project_id = ?2 WHERE a.project_id = ?1"
-        " AND a.topic_key IS NOT NULL ORDER BY 1",
-        (one_id, other_id),
+        " AND a.topic_key IS NOT NULL ORDER BY 1"
     )
-    return [str(row[0]) for row in rows]
+    return fetch_column(tx, sql, (one_id, other_id))
 
 
 def rename_project(tx: Connection, project_id: int, name: str) -> None:
@@ -193,16 +191,15 @@ def merge_project(tx: Connection, source: Project, into: Project, now: int) -> M
 
 def read_merge(tx: Connection, source: Project) -> MergeRecord:
     """Read what undoing the merge of a project needs to know; to be called before the merge."""
-
-    def ids(table: str) -> tuple[int, ...]:
-        rows = tx.execute(f"SELECT id FROM {table} WHERE project_id = ? ORDER BY id", (source.id,))
-        return tuple(int(number) for (number,) in rows)
-
+    sessions, memories = (
+        tuple(
+            fetch_ids(tx, f"SELECT id FROM {table} WHERE project_id = ? ORDER BY id", (source.id,))
+        )
+        for table in ("sessions", "summaries")
+    )
     made = fetch_int(tx, "SELECT created_at FROM projects WHERE id = ?", (source.id,)) or 0
     aliases = tuple(project_aliases(tx).get(source.id, ()))
-    return MergeRecord(
-        source.key, source.name, source.reason, made, ids("sessions"), ids("summaries"), aliases
-    )
+    return MergeRecord(source.key, source.name, source.reason, made, sessions, memories, aliases)
 
 
 def restore_project(tx: Connection, record: MergeRecord, into_id: int, since: int) -> MergedRows:
@@ -268,10 +265,10 @@ def recorded_git(tx: Connection, project_id: int) -> tuple[frozenset[str], froze
 
 def session_directories(tx: Connection) -> list[tuple[str, int]]:
     """(directory, project) of every session, once each."""
-    return fetch_all(
-        tx,
-        "SELECT DISTINCT directory, project_id FROM sessions WHERE directory IS NOT NULL ORDER BY 1",
+    sql = (
+        "SELECT DISTINCT directory, project_id FROM sessions WHERE directory IS NOT NULL ORDER BY 1"
     )
+    return fetch_all(tx, sql)
 
 
 def forget_project(tx: Connection, project_id: int) -> None:
@@ -314,8 +311,7 @@ def _last_session_id(tx: Connection) -> int:
 def session_and_project(tx: Connection, ref: SessionRef) -> tuple[int, str] | None:
     """(id, key of its project) of a client's session; None if it is new."""
     sql = "SELECT s.id, p.key FROM sessions s JOIN projects p ON p.id = s.project_id WHERE s.client = ? AND s.key = ?"
-    row = tx.execute(sql, (storable(ref.client), storable(ref.key))).fetchone()
-    return (int(row[0]), str(row[1])) if row else None
+    return tx.execute(sql, (storable(ref.client), storable(ref.key))).fetchone()
 
 
 def extend_session(
@@ -357,8 +353,7 @@ def move_session(
 def find_places(tx: Connection, session_id: int) -> list[str]:
     """The keys of the projects that events of a session name as theirs."""
     sql = f"SELECT DISTINCT payload ->> '$.{ELSEWHERE}' FROM events WHERE session_id = ?"
-    rows = tx.execute(sql, (session_id,))
-    return [str(key) for (key,) in rows if key]
+    return list(filter(None, fetch_column(tx, sql, (session_id,))))
 
 
 def apply_client_title(tx: Connection, session_id: int, longest: int) -> bool:
@@ -566,13 +561,13 @@ def drop_switch(tx: Connection, scope: str, target: str) -> bool:
 
 def list_switches(tx: Connection) -> list[SwitchRow]:
     """Every switch, projects first, newest first."""
-    rows: list[tuple[Any, ...]] = tx.execute(
+    sql = (
         "SELECT scope, target, captures, recalls, at FROM switches ORDER BY scope, at DESC, target"
-    ).fetchall()
+    )
     names = {PROJECT_SCOPE: _project_name, SESSION_SCOPE: _session_name}
     return [
         SwitchRow(scope, target, names[scope](tx, target), bool(captures), bool(recalls), at)
-        for scope, target, captures, recalls, at in rows
+        for scope, target, captures, recalls, at in fetch_all(tx, sql)
     ]
 
 

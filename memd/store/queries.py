@@ -40,6 +40,14 @@ def fetch_column(tx: Connection, sql: str, values: Values = ()) -> list[Any]:
     return [row[0] for row in tx.execute(sql, tuple(values))]
 
 
+def fetch_groups(tx: Connection, sql: str, values: Values = ()) -> dict[Any, list[Any]]:
+    """The second column of the rows, by the first."""
+    found: dict[Any, list[Any]] = {}
+    for key, value in tx.execute(sql, tuple(values)):
+        found.setdefault(key, []).append(value)
+    return found
+
+
 def fetch_ids(tx: Connection, sql: str, values: Values = ()) -> list[int]:
     """The first column of each row, as numbers."""
     return [int(row[0]) for row in tx.execute(sql, tuple(values))]

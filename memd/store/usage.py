@@ -8,7 +8,7 @@ from typing import Any
 from apsw import Connection
 
 from memd.store.filter import marks
-from memd.store.queries import count_rows, fetch_all, fetch_int, fetch_rows
+from memd.store.queries import count_rows, fetch_all, fetch_first, fetch_ids, fetch_int, fetch_rows
 from memd.store.types import SummaryPair, SummaryUse
 from memd.text import storable
 
@@ -34,16 +34,15 @@ def record_uses(
 def uses_of(tx: Connection, summary_ids: Sequence[int]) -> dict[int, SummaryUse]:
     """The uses of these memories by id; one that was never returned is left out."""
     sql = f"SELECT summary_id, count, last_at FROM uses WHERE count > 0 AND summary_id IN ({marks(summary_ids)})"
-    rows = tx.execute(sql, tuple(summary_ids))
-    return {int(number): SummaryUse(count, last_at) for number, count, last_at in rows}
+    return {number: SummaryUse(*use) for number, *use in fetch_all(tx, sql, summary_ids)}
 
 
 def coactivations_of(tx: Connection, summary_ids: Sequence[int]) -> dict[SummaryPair, int]:
     """Count for any two of these memories the answers that returned both."""
     places = marks(summary_ids)
     sql = f"SELECT low_id, high_id, count FROM coactivations WHERE low_id IN ({places}) AND high_id IN ({places})"
-    rows = tx.execute(sql, (*summary_ids, *summary_ids))
-    return {(int(low), int(high)): int(count) for low, high, count in rows}
+    rows = fetch_all(tx, sql, (*summary_ids, *summary_ids))
+    return {(low, high): count for low, high, count in rows}
 
 
 # ── Injections: what was shown to an agent unasked, so that it is not shown the same twice ─────
@@ -211,10 +210,8 @@ class SpentBudget:
 
 def read_spent(tx: Connection, session_id: int) -> SpentBudget:
     """Return what a session has used of its budget."""
-    row = tx.execute(
-        "SELECT tokens, waited_ms FROM told WHERE session_id = ?", (session_id,)
-    ).fetchone()
-    return SpentBudget(*row) if row else SpentBudget()
+    sql = "SELECT tokens, waited_ms FROM told WHERE session_id = ?"
+    return fetch_first(tx, SpentBudget, sql, (session_id,)) or SpentBudget()
 
 
 def write_spent(tx: Connection, session_id: int, spent: SpentBudget) -> None:
@@ -236,11 +233,8 @@ def record_ask(
 
 def sessions_asked_about(tx: Connection, session_id: int) -> list[int]:
     """The other sessions that the agent of this one was asked about."""
-    condition = "FROM asks WHERE asked_in = ?1 AND session_id <> ?1"
-    return [
-        int(found)
-        for (found,) in tx.execute(f"SELECT DISTINCT session_id {condition}", (session_id,))
-    ]
+    sql = "SELECT DISTINCT session_id FROM asks WHERE asked_in = ?1 AND session_id <> ?1"
+    return fetch_ids(tx, sql, (session_id,))
 
 
 def last_noted(tx: Connection, session_id: int) -> int:
