@@ -226,7 +226,7 @@ def settings_beside(tx: Connection, summary_ids: Collection[int]) -> list[Settin
         " ORDER BY s.at, s.id",
         (*map(str, summary_ids), SETTINGS_NODE, SETTINGS_NODE),
     )
-    return [SettingsEdge(*row[:4], json.loads(row[4])) for row in rows]
+    return [SettingsEdge(a, b, at, file, json.loads(detail)) for a, b, at, file, detail in rows]
 
 
 def sources_of(tx: Connection, summary_id: int) -> list[tuple[int, str]]:
