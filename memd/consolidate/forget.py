@@ -222,12 +222,10 @@ def plan_selection(tx: Connection, selection: ForgetSelection) -> ForgetPlan:
         plan = _spare_prompts(tx, plan)
     session_ids = [session.id for session in plan.sessions]
     since = erasure.oldest_time(tx, plan.ids, plan.event_ids, session_ids, plan.rows)
-    if plan.imported_files:
-        since = 0
     shown = store_events.events_by_ids(tx, plan.event_ids[:_SHOWN_MAX])
     return replace(
         plan,
-        since=since,
+        since=0 if plan.imported_files else since,
         attached=erasure.count_attached(tx, plan.ids, plan.event_ids),
         event_excerpts=tuple(_make_excerpt(shown[one]) for one in sorted(shown)),
     )
@@ -235,16 +233,12 @@ def plan_selection(tx: Connection, selection: ForgetSelection) -> ForgetPlan:
 
 def _spare_prompts(tx: Connection, plan: ForgetPlan) -> ForgetPlan:
     """Return the plan without the user's prompts, and so without whole sessions."""
-    kept = frozenset(erasure.prompts_among(tx, plan.event_ids))
+    kept = erasure.prompts_among(tx, plan.event_ids)
+    others = tuple(sorted(set(plan.event_ids).difference(kept)))
     return replace(
-        plan,
-        event_ids=tuple(number for number in plan.event_ids if number not in kept),
-        kept_prompts=tuple(sorted(kept)),
-        sessions=(),
-        project_id=None,
-        rows={},
-        imported_files=(),
-    )
+        plan, event_ids=others, kept_prompts=tuple(kept),
+        sessions=(), project_id=None, rows={}, imported_files=(),
+    )  # fmt: skip
 
 
 def _plan_ids(tx: Connection, ids: Sequence[int]) -> ForgetPlan:
@@ -286,17 +280,14 @@ def _find_imported_files(
     if bounds != ErasureBounds(project_id=bounds.project_id):
         return ()
     place = None if bounds.project_id is None else projects.project(tx, bounds.project_id)
+    key = place.key if place else ""
+    # Below its directory, or in the folder that a client names after it.
+    folder = f"/{re.sub(r'[^A-Za-z0-9]', '-', key)}/"
     return tuple(
         path
         for path in erasure.imported_paths(tx)
-        if wanted.are_in([path]) and (place is None or _lies_in_project(path, place.key))
+        if wanted.are_in([path]) and (not key or path.startswith(f"{key}/") or folder in path)
     )
-
-
-def _lies_in_project(path: str, key: str) -> bool:
-    """Return whether a file is below a project's directory, or in the folder that a client names after it."""
-    named_after = re.sub(r"[^A-Za-z0-9]", "-", key)
-    return path.startswith(f"{key}/") or f"/{named_after}/" in path
 
 
 def _words_of_row(row: TextRow) -> Iterator[str]:
@@ -334,10 +325,9 @@ def _make_excerpt(event: Event) -> EventExcerpt:
     payload = event.payload
     tool_input = payload.get("tool_input")
     fields = {**(tool_input if isinstance(tool_input, dict) else {}), **payload}
-    said = (fields.get(name) for name in _EXCERPT_FIELDS)
-    text = next((one for one in said if isinstance(one, str) and one.strip()), None)
-    if text is None:
-        text = " ".join(words_of_payload({k: v for k, v in payload.items() if k != "cwd"}))
+    said = [one for name in _EXCERPT_FIELDS if isinstance(one := fields.get(name), str)]
+    rest = words_of_payload({k: v for k, v in payload.items() if k != "cwd"})
+    text = next(filter(str.strip, said), None) or " ".join(rest)
     excerpt = one_line(text, _EXCERPT_CHARACTERS)
     return EventExcerpt(event.id, event.session_id, event.kind, event.tool, event.at, excerpt)
 
@@ -346,9 +336,8 @@ def _plan_deletion(
     tx: Connection, ids: Sequence[int], event_ids: Sequence[int], said: Iterable[int] = ()
 ) -> ForgetPlan:
     """Plan to erase memories, and events unless another memory needs them; those in `said` anyway."""
-    forgotten = frozenset(ids)
+    forgotten, anyway = frozenset(ids), frozenset(said)
     shown = find_memories(tx, ids[:_SHOWN_MAX])
-    anyway = frozenset(said)
     erased, kept, also_in, uncited = set[int](), set[int](), set[int](), set[int]()
     derived = {event for number in forgotten for event, _ in links.sources_of(tx, number)}
     for event_id in derived.union(event_ids, anyway):
@@ -362,7 +351,7 @@ def _plan_deletion(
     revived, handed_on = _find_hidden(tx, forgotten)
     return ForgetPlan(
         ids=tuple(ids),
-        shown=tuple(shown[number] for number in ids[:_SHOWN_MAX] if number in shown),
+        shown=tuple(shown[number] for number in ids if number in shown),
         event_ids=tuple(sorted(erased)),
         revived=tuple(revived),
         handed_on=tuple(handed_on),

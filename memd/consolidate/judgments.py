@@ -5,6 +5,7 @@ above every rule: it hides what a rule had shown and shows what a rule had hidde
 that. At most one judgment of a pair holds; a new one replaces it.
 """
 
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -185,10 +186,8 @@ def apply_judgment(tx: Connection, judgment: NewJudgment, now: int) -> JudgmentR
         who=judgment.who, at=now,
     )  # fmt: skip
     if relation is Stance.CONTRADICTS:
-        finding = f"said by {judgment.who}"
-        supersede.relate(
-            tx, one.id, EdgeType.CONTRADICTS, other.id, JUDGED_RULE, now, finding=finding
-        )
+        said = f"said by {judgment.who}"
+        supersede.relate(tx, one.id, EdgeType.CONTRADICTS, other.id, JUDGED_RULE, now, finding=said)
     elif relation is Stance.DUPLICATE:
         summaries.strengthen_summary(tx, one.id, None)
     return _describe_result(tx, one, other, "judged", was)
@@ -268,9 +267,7 @@ def _find_unused_time(tx: Connection, pair: tuple[int, int], now: int) -> int:
     Supersessions undone at the time of a judgment are those that it undid.
     """
     used = {s.undone_at for number in pair for s in links.supersessions_of(tx, number)}
-    while now in used:
-        now += 1
-    return now
+    return next(at for at in itertools.count(now) if at not in used)
 
 
 def _hide_behind(
@@ -281,12 +278,11 @@ def _hide_behind(
     BadRequest if one of them is hidden by the word of a greater authority.
     """
     _show_as(tx, other, voice, now)
-    current = summaries.get_summary(tx, one)
-    while current is not None and current.superseded_by is not None:
-        if current.superseded_by == other:
-            _show_as(tx, one, voice, now)
-            break
-        current = summaries.get_summary(tx, current.superseded_by)
+    above = links.superseder_of(tx, one)
+    while above is not None and above != other:
+        above = links.superseder_of(tx, above)
+    if above == other:
+        _show_as(tx, one, voice, now)
     written = supersede.hide(tx, one, other, JUDGED_RULE, relation.value, now, voice=voice)
     assert written is not None
 
@@ -372,12 +368,9 @@ def _read_candidates(
     against = judgments.visible_contradictions(tx, [summary_id]).get(summary_id, ())
     opposed = summaries.summaries_by_ids(tx, against) if against else {}
     asked = tuple(
-        JudgmentCandidate(
-            one.id, one.title, one.kind, one.authority, one.at, 1.0,
-            f"contradicts it: {one.standing.description}", one.pinned_at,
-        )
+        near_duplicates.make_candidate(one, 1.0, f"contradicts it: {one.standing.description}")
         for one in opposed.values()
-    )  # fmt: skip
+    )
     judged = {number for pair in judgments.stances_of_pairs(tx, [summary_id]) for number in pair}
     near = [
         near_duplicates.Neighbour(one, complete.get(number, 0.0), learned.get(number, 0.0))

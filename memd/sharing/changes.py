@@ -271,7 +271,7 @@ class ChangeNoter(KnownVault):
         for key, into, at in statements.aliases(self._tx):
             self._note_same(key, into, at)
         hashes = {hash_key(key): into for key, into in statements.project_keys(self._tx).items()}
-        for known in list(registers.read_registers(self._tx, SAME)):
+        for known in registers.read_registers(self._tx, SAME):
             one, other = hashes.get(known.one), hashes.get(known.other)
             if known.live and known.shown and one and other and one != other:
                 self._write_version(known, known.name, 0, self._now, "", live=0)

@@ -355,7 +355,7 @@ class Replica(ChangeNoter):
     def _note_shown(self) -> None:
         """Note the tables' state of supersessions."""
         said = statements.read_statements(self._tx, SUPERSESSION)
-        for one in list(registers.read_registers(self._tx, SUPERSESSION)):
+        for one in registers.read_registers(self._tx, SUPERSESSION):
             statement = said.get((uid_of(one.one), "", uid_of(one.other)))
             shown = "" if statement is None or statement.rule == SYNC_RULE else statement.hash
             if shown != one.shown and self._row(one.one) and self._row(one.other):

@@ -39,7 +39,7 @@ from memd.sharing.records import (
     redact_value,
 )
 from memd.sharing.replica import MergeOutcome, Replica
-from memd.store import erasure, ledger
+from memd.store import erasure, ledger, session_context
 from memd.store.database import Connection, Database
 from memd.store.sharing import registers, statements
 
@@ -158,7 +158,7 @@ class Syncer:
 
     async def note(self, note: Callable[[], Awaitable[None]]) -> None:
         """Note what was changed in the vault, unless nothing was."""
-        last = await self.db.read(statements.last_change)
+        last = await self.db.read(session_context.count_changes)
         if not self.skips_unchanged or last != self._noted_at:
             await note()
         self._noted_at = last

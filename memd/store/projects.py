@@ -4,7 +4,7 @@ A project that was merged into another lives on as an alias: its key means the o
 on, so every lookup by key goes through `project_by_key`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from apsw import Connection
@@ -75,9 +75,9 @@ class MergeRecord:
     name: str
     reason: str
     created_at: int
-    sessions: tuple[int, ...]
-    summaries: tuple[int, ...]
-    aliases: tuple[str, ...]
+    sessions: Sequence[int]
+    summaries: Sequence[int]
+    aliases: Sequence[str]
 
 
 # ── Projects ───────────────────────────────────────────────────────────────────────────────────
@@ -198,7 +198,7 @@ def read_merge(tx: Connection, source: Project) -> MergeRecord:
         for table in ("sessions", "summaries")
     )
     made = fetch_int(tx, "SELECT created_at FROM projects WHERE id = ?", (source.id,)) or 0
-    aliases = tuple(project_aliases(tx).get(source.id, ()))
+    aliases = project_aliases(tx).get(source.id, ())
     return MergeRecord(source.key, source.name, source.reason, made, sessions, memories, aliases)
 
 

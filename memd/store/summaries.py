@@ -180,24 +180,16 @@ def summaries_around(
 ) -> list[Summary]:
     """The nearest wanted summaries by event time around (`at`, `pivot`), oldest first."""
     where, values = wanted.condition()
-    older = _select_summaries(
-        tx,
-        f"{where} AND (s.at, s.id) < (?, ?){_NEWEST_FIRST} LIMIT ?",
-        (*values, at, pivot, before),
-    )
-    newer = _select_summaries(
-        tx,
-        f"{where} AND (s.at, s.id) >= (?, ?) ORDER BY s.at, s.id LIMIT ?",
-        (*values, at, pivot, after),
-    )
-    return [*reversed(older), *newer]
+    sql = f"{where} AND (s.at, s.id) < (?, ?){_NEWEST_FIRST} LIMIT ?"
+    older = _select_summaries(tx, sql, (*values, at, pivot, before))
+    sql = f"{where} AND (s.at, s.id) >= (?, ?) ORDER BY s.at, s.id LIMIT ?"
+    return [*reversed(older), *_select_summaries(tx, sql, (*values, at, pivot, after))]
 
 
 def to_consolidate(tx: Connection, limit: int, after: int = 0) -> list[Summary]:
     """Summaries with ids above `after` that were not consolidated since their last change, by id."""
-    return _select_summaries(
-        tx, "s.consolidated = 0 AND s.id > ? ORDER BY s.id LIMIT ?", (after, limit)
-    )
+    sql = "s.consolidated = 0 AND s.id > ? ORDER BY s.id LIMIT ?"
+    return _select_summaries(tx, sql, (after, limit))
 
 
 def _select_summaries(tx: Connection, condition: str, values: tuple[Any, ...]) -> list[Summary]:
@@ -278,19 +270,15 @@ def strengthen_summary(
 
     `said_at`: when an authority that may said it, so that it is newer than other values; None: nobody did.
     """
-    found = tx.execute(
-        "SELECT duplicates, confidence FROM summaries WHERE id = ?", (summary_id,)
-    ).fetchone()
-    if found is None:
-        return
-    duplicates, stored = found
-    count = max(duplicates + times, 1)
-    confidence = judgments.confidence_after_repeats(stored, duplicates, count)
-    tx.execute(
-        "UPDATE summaries SET duplicates = ?, confidence = ?, updated_at = coalesce(?, updated_at),"
-        " archived_at = NULL WHERE id = ?",
-        (count, confidence, said_at, summary_id),
-    )
+    sql = "SELECT duplicates, confidence FROM summaries WHERE id = ?"
+    for duplicates, stored in fetch_all(tx, sql, (summary_id,)):
+        count = max(duplicates + times, 1)
+        confidence = judgments.confidence_after_repeats(stored, duplicates, count)
+        sql = (
+            "UPDATE summaries SET duplicates = ?, confidence = ?, updated_at = coalesce(?, updated_at),"
+            " archived_at = NULL WHERE id = ?"
+        )
+        tx.execute(sql, (count, confidence, said_at, summary_id))
 
 
 def renew_summary(
@@ -442,11 +430,8 @@ def build_lookup_keys(tx: Connection) -> None:
     """Write the keys of memories that are older than the table, once in a vault's life."""
     if ledger.read_note(tx, KEYS_BUILT_NOTE):
         return
-    rows: list[tuple[Any, ...]] = tx.execute(
-        f"SELECT id, kind, title, body FROM summaries WHERE kind IN ({marks(KEYED_KINDS)})",
-        tuple(kind.value for kind in KEYED_KINDS),
-    ).fetchall()
-    for number, kind, title, body in rows:
+    sql = f"SELECT id, kind, title, body FROM summaries WHERE kind IN ({marks(KEYED_KINDS)})"
+    for number, kind, title, body in fetch_all(tx, sql, KEYED_KINDS):
         put_lookup_keys(tx, number, Kind(kind), title, body)
     ledger.write_note(tx, KEYS_BUILT_NOTE, "1")
 
@@ -467,16 +452,15 @@ def find_equal_texts(
 
     `wanted` are (summary id, project id, text hash), of which each is paired with at most `limit` others.
     """
+    sql = (
+        "SELECT f.summary_id FROM forms f JOIN summaries s ON s.id = f.summary_id"
+        f" WHERE f.form = ? AND s.project_id = ? AND s.id != ? AND {NOT_SUPERSEDED}"
+        " ORDER BY f.summary_id DESC LIMIT ?"
+    )
     return {
         (min(number, other), max(number, other))
         for number, project_id, text_hash in wanted
-        for other in fetch_ids(
-            tx,
-            "SELECT f.summary_id FROM forms f JOIN summaries s ON s.id = f.summary_id"
-            f" WHERE f.form = ? AND s.project_id = ? AND s.id != ? AND {NOT_SUPERSEDED}"
-            " ORDER BY f.summary_id DESC LIMIT ?",
-            (text_hash, project_id, number, limit),
-        )
+        for other in fetch_ids(tx, sql, (text_hash, project_id, number, limit))
     }
 
 

@@ -12,7 +12,7 @@ from apsw import Connection
 
 from memd.models import GLOBAL_PROJECT, Authority, Kind, Summary, Tier
 from memd.store.filter import NOT_SUPERSEDED, marks
-from memd.store.queries import fetch_ids, has_rows
+from memd.store.queries import fetch_all, fetch_first, fetch_ids, has_rows
 from memd.store.summaries import summaries_by_ids
 
 Verdict = Literal["kept", "seen", "everywhere", "rejected"]
@@ -56,8 +56,7 @@ class Review:
 
 def read_review(tx: Connection, summary_id: int) -> Review | None:
     """Return what the user said of a memory; None if nothing yet."""
-    row = tx.execute("SELECT * FROM reviews WHERE summary_id = ?", (summary_id,)).fetchone()
-    return Review(*row) if row else None
+    return fetch_first(tx, Review, "SELECT * FROM reviews WHERE summary_id = ?", (summary_id,))
 
 
 def put_review(tx: Connection, review: Review) -> None:
@@ -102,11 +101,11 @@ def count_repeats(tx: Connection, summary_ids: Sequence[int]) -> dict[int, int]:
 def describe_doubts(tx: Connection, summaries: Iterable[Summary], now: int) -> dict[int, str]:
     """Memory → why the user is asked whether it still holds: shown in many sessions, or old, and never used."""
     found = list(summaries)
-    rows = tx.execute(
-        f"SELECT summary_id, count + helped, ignored FROM uses WHERE summary_id IN ({marks(found)})",
-        tuple(one.id for one in found),
+    sql = (
+        f"SELECT summary_id, count + helped, ignored FROM uses WHERE summary_id IN ({marks(found)})"
     )
-    uses = {int(number): (int(used), int(ignored)) for number, used, ignored in rows}
+    rows = fetch_all(tx, sql, [one.id for one in found])
+    uses = {number: (used, ignored) for number, used, ignored in rows}
     doubts = {}
     for one in found:
         used, ignored = uses.get(one.id, (0, 0))
@@ -252,6 +251,4 @@ def latest_changes(
         " ORDER BY at DESC, last DESC, one DESC LIMIT ?4",
         (edited, undone, name, limit),
     )
-    return [
-        Change(row[0], row[1], int(row[2]), row[3], row[4], str(row[5]), row[6]) for row in rows
-    ]
+    return [Change(*row[:7]) for row in rows]

@@ -18,6 +18,7 @@ from memd.store.filter import marks
 from memd.store.pages import reviews
 from memd.store.pages.reviews import Review
 from memd.store.queries import (
+    count_rows,
     fetch_all,
     fetch_column,
     fetch_int,
@@ -74,11 +75,9 @@ class SharedRow:
     @property
     def hash(self) -> str:
         """A hash of the content; "" if it was retracted."""
-        return (
-            ""
-            if self.content is None
-            else digest(repr(self.content), *filter(None, [self.unknown]))
-        )
+        if self.content is None:
+            return ""
+        return digest(repr(self.content), *filter(None, [self.unknown]))
 
 
 _SELECTS: Mapping[str, tuple[str, str, str]] = {
@@ -163,14 +162,9 @@ def each_statement(tx: Connection, kind: str) -> Iterator[SharedRow]:
 def read_statement(tx: Connection, kind: str, one: str, link: str, other: str) -> SharedRow | None:
     """Read the tables' state of one thing; None if they never had it."""
     source, condition, order = _SELECTS[kind]
-    word = "AND" if " WHERE " in source else "WHERE"
-    found = None
-    for row in tx.execute(
-        f"SELECT {source} {word} {condition} AND ?2 IS ?2 AND ?3 IS ?3 ORDER BY {order}",
-        (one, link, other),
-    ):
-        found = _to_statement(row)
-    return found
+    sql = f"SELECT {source} AND {condition} AND ?2 IS ?2 AND ?3 IS ?3 ORDER BY {order}"
+    rows = fetch_all(tx, sql, (one, link, other))
+    return _to_statement(rows[-1]) if rows else None
 
 
 def _to_statement(row: tuple[Any, ...]) -> SharedRow:
@@ -183,13 +177,12 @@ def _to_statement(row: tuple[Any, ...]) -> SharedRow:
 
 def last_content(tx: Connection, newer: str, older: str) -> tuple[Any, ...] | None:
     """Return the content of the last supersession of a pair, whether it holds or not."""
-    row = tx.execute(
+    sql = (
         "SELECT x.rule, x.cosine, x.guard, x.at FROM supersessions x JOIN summaries n ON n.id = x.newer_id"
         " JOIN summaries o ON o.id = x.older_id WHERE n.uid = ? AND o.uid = ? AND x.rule <> ?"
-        " ORDER BY x.undone_at IS NULL DESC, x.id DESC LIMIT 1",
-        (newer, older, SYNC_RULE),
-    ).fetchone()
-    return row and tuple(row)
+        " ORDER BY x.undone_at IS NULL DESC, x.id DESC LIMIT 1"
+    )
+    return tx.execute(sql, (newer, older, SYNC_RULE)).fetchone()
 
 
 # ── Memories ───────────────────────────────────────────────────────────────────────────────────
@@ -202,13 +195,9 @@ def memory_fields(tx: Connection, said: SharedRow) -> Fields:
     fields: Fields = dict(zip(_MEMORY_COLUMNS, said.content, strict=False))
     if settings:
         fields["settings"] = {"edges": json.loads(settings[0])}
-    fields["tags"], fields["files"] = json.loads(fields["tags"]), json.loads(fields["files"])
-    number = row_id(tx, "summary", said.one)
-    first = (
-        judgments.first_confidence(tx, number, fields["duplicates"], said.confidence)
-        if number
-        else 0.5
-    )
+    fields |= {name: json.loads(fields[name]) for name in ("tags", "files")}
+    number = row_id(tx, "summary", said.one) or 0
+    first = judgments.first_confidence(tx, number, fields["duplicates"], said.confidence)
     return {"project": said.project, "confidence": first, **fields}
 
 
@@ -224,19 +213,15 @@ def put_memory(tx: Connection, uid: str, fields: Fields, project_id: int) -> Non
         number = insert_returning_id(tx, "summaries", row)
         summaries.pin_summary(tx, number, None)  # which finds the tier
     else:
+        values |= {"project_id": project_id, "consolidated": 0}
+        sql = f"UPDATE summaries SET ({', '.join(values)}) = ({marks(values)}) WHERE id = ?"
         with judgments.changing_standing(tx, number):
-            tx.execute(
-                f"UPDATE summaries SET ({', '.join(values)}) = ({marks(values)}), project_id = ?,"
-                " consolidated = 0 WHERE id = ?",
-                (*values.values(), project_id, number),
-            )
+            tx.execute(sql, (*values.values(), number))
     judgments.put_first_confidence(tx, number, fields["confidence"], fields["duplicates"])
     summaries.put_lookup_keys(tx, number, Kind(fields["kind"]), fields["title"], fields["body"])
     if edges := _read_settings(number, fields):
-        tx.execute(
-            "DELETE FROM edges WHERE from_kind = 'summary' AND from_id = ? AND +to_kind = ?",
-            (str(number), SETTINGS_NODE),
-        )
+        sql = "DELETE FROM edges WHERE from_kind = 'summary' AND from_id = ? AND +to_kind = ?"
+        tx.execute(sql, (str(number), SETTINGS_NODE))
         links.add_edges(tx, edges)
 
 
@@ -265,7 +250,7 @@ def _is_setting(row: Any) -> bool:
 
 def forgotten_keys(tx: Connection) -> set[str]:
     """The hashes of all that was forgotten on purpose."""
-    return {str(key) for (key,) in tx.execute("SELECT key FROM forgotten")}
+    return set(fetch_column(tx, "SELECT key FROM forgotten"))
 
 
 def forgotten_but_there(tx: Connection) -> list[int]:
@@ -289,11 +274,6 @@ def count_erasures(tx: Connection) -> int:
     """Count how often text was erased from this vault on purpose."""
     names = ("erased forgotten", "erased private")
     return sum(int(ledger.read_note(tx, name) or 0) for name in names)
-
-
-def last_change(tx: Connection) -> int:
-    """A number that grows whenever any memory changes."""
-    return fetch_int(tx, "SELECT seq FROM sqlite_sequence WHERE name = 'changes'") or 0
 
 
 # ── What relates memories ──────────────────────────────────────────────────────────────────────
@@ -414,12 +394,11 @@ def read_heads(tx: Connection, *, has_team: bool = False) -> dict[str, MemoryHea
 
 def read_rules(tx: Connection) -> dict[tuple[str, str], tuple[str, int]]:
     """(uid of the newer, uid of the older) → (rule, time) of what was said last to hide which."""
-    rows = tx.execute(
+    sql = (
         "SELECT n.uid, o.uid, x.rule, x.at FROM supersessions x JOIN summaries n ON n.id = x.newer_id"
-        " JOIN summaries o ON o.id = x.older_id WHERE x.rule <> ? ORDER BY x.undone_at IS NULL, x.id",
-        (SYNC_RULE,),
+        " JOIN summaries o ON o.id = x.older_id WHERE x.rule <> ? ORDER BY x.undone_at IS NULL, x.id"
     )
-    return {(newer, older): (str(rule), int(at)) for newer, older, rule, at in rows}
+    return {(row[0], row[1]): (row[2], row[3]) for row in fetch_all(tx, sql, (SYNC_RULE,))}
 
 
 def read_refusals(tx: Connection, rule: str) -> list[tuple[str, str, int]]:
@@ -432,37 +411,26 @@ def read_refusals(tx: Connection, rule: str) -> list[tuple[str, str, int]]:
     return fetch_all(tx, sql, (rule,))
 
 
-def hold_supersessions(
-    tx: Connection, wanted: set[tuple[int, int]], now: int
-) -> list[tuple[int, int]]:
-    """Let exactly these (newer, older) of the known pairs hold; those that had to change.
+def hold_supersessions(tx: Connection, wanted: set[tuple[int, int]], now: int) -> None:
+    """Let exactly these (newer, older) of the known pairs hold.
 
     Rows of memories that are to be erased stay as they are: forgetting hands them on.
     """
-    changed = []
-    live = {
-        (int(newer), int(older)): int(number)
-        for newer, older, number in tx.execute(
-            "SELECT x.newer_id, x.older_id, x.id FROM supersessions x WHERE x.undone_at IS NULL AND x.rule <> ?"
-            " AND NOT EXISTS (SELECT 1 FROM summaries s JOIN forgotten f ON f.key = s.uid"
-            " WHERE s.id IN (x.newer_id, x.older_id))"
-            " AND NOT EXISTS (SELECT 1 FROM summaries s"
-            " WHERE s.author <> '' AND s.id IN (x.newer_id, x.older_id))",
-            (SYNC_RULE,),
-        )
-    }
+    sql = (
+        "SELECT x.newer_id, x.older_id, x.id FROM supersessions x WHERE x.undone_at IS NULL AND x.rule <> ?"
+        " AND NOT EXISTS (SELECT 1 FROM summaries s LEFT JOIN forgotten f ON f.key = s.uid"
+        " WHERE s.id IN (x.newer_id, x.older_id) AND (f.key IS NOT NULL OR s.author <> ''))"
+    )
+    live = {(newer, older): number for newer, older, number in fetch_all(tx, sql, (SYNC_RULE,))}
     for pair in sorted(live.keys() - wanted):
         links.undo_supersession(tx, live[pair], now)
-        changed.append(pair)
+    sql = (
+        "UPDATE OR IGNORE supersessions SET undone_at = NULL WHERE id = (SELECT max(id) FROM supersessions"
+        " WHERE newer_id = ? AND older_id = ? AND rule <> ?)"
+    )
     for newer, older in sorted(wanted - live.keys()):
         _drop_derived(tx, older)
-        tx.execute(
-            "UPDATE OR IGNORE supersessions SET undone_at = NULL WHERE id = (SELECT max(id) FROM supersessions"
-            " WHERE newer_id = ? AND older_id = ? AND rule <> ?)",
-            (newer, older, SYNC_RULE),
-        )
-        changed.append((newer, older))
-    return changed
+        tx.execute(sql, (newer, older, SYNC_RULE))
 
 
 def _drop_derived(tx: Connection, older: int) -> None:
@@ -478,23 +446,19 @@ def replace_derived(
     now: int,
 ) -> None:
     """Let exactly these supersessions and contradictions follow from what devices said."""
-    rows: list[tuple[Any, ...]] = tx.execute(
-        "SELECT newer_id, older_id FROM supersessions WHERE rule = ? AND undone_at IS NULL",
-        (SYNC_RULE,),
-    ).fetchall()
-    there = {(newer, older) for newer, older in rows}
+    sql = "SELECT newer_id, older_id FROM supersessions WHERE rule = ? AND undone_at IS NULL"
+    there = set(fetch_all(tx, sql, (SYNC_RULE,)))
     for _, older in sorted(there - hidden):
         _drop_derived(tx, older)
     for newer, older in sorted(hidden - there):
         links.supersede(
             tx, newer_id=newer, older_id=older, rule=SYNC_RULE, cosine=None, guard=guard, at=now
         )
-    rows = tx.execute(
+    sql = (
         "SELECT CAST(from_id AS INTEGER), CAST(to_id AS INTEGER) FROM edges WHERE rule = ?"
-        " AND from_kind = 'summary' AND to_kind = 'summary'",
-        (SYNC_RULE,),
-    ).fetchall()
-    known = {(newer, older) for newer, older in rows}
+        " AND from_kind = 'summary' AND to_kind = 'summary'"
+    )
+    known = set(fetch_all(tx, sql, (SYNC_RULE,)))
     for newer, older in sorted(known - contradicting.keys()):
         ends = ("summary", str(newer)), ("summary", str(older))
         links.drop_edge(tx, ends[0], EdgeType.CONTRADICTS, ends[1], SYNC_RULE)
@@ -528,13 +492,10 @@ def aliases(tx: Connection) -> list[tuple[str, str, int]]:
 def projects_with_memories(tx: Connection) -> dict[str, tuple[str, int]]:
     """Key → (name, when it was made) of every project that has memories."""
     sql = "SELECT key, name, created_at FROM projects WHERE id IN (SELECT project_id FROM summaries) ORDER BY id"
-    rows = tx.execute(sql)
-    return {str(key): (str(name), int(at)) for key, name, at in rows}
+    return {key: (name, at) for key, name, at in fetch_all(tx, sql)}
 
 
 def count_own_sessions(tx: Connection, key: str) -> int:
     """Count the sessions of a project that ran on this device."""
     found = projects.project_by_key(tx, key)
-    if found is None:
-        return 0
-    return int(tx.execute("SELECT count(*) FROM sessions WHERE project_id = ?", (found.id,)).get)
+    return count_rows(tx, "sessions WHERE project_id = ?", (found.id,)) if found else 0

@@ -12,7 +12,7 @@ from apsw import Connection
 from memd.models import Draft, Kind
 from memd.store import erasure, ledger, summaries
 from memd.store.filter import NOT_SUPERSEDED, marks
-from memd.store.queries import fetch_column, fetch_int, fetch_rows, has_rows
+from memd.store.queries import count_rows, fetch_all, fetch_column, fetch_int, fetch_rows, has_rows
 from memd.store.types import Fields
 
 TEAM_SOURCE = "team"
@@ -91,10 +91,8 @@ class OwnMemory:
 
 def joined_projects(tx: Connection) -> list[JoinedProject]:
     """Every joined project, by name."""
-    rows = tx.execute(
-        "SELECT name, project, instructions, joined_at FROM team_projects ORDER BY name"
-    )
-    return [JoinedProject(name, key, bool(flag), at) for name, key, flag, at in rows]
+    sql = "SELECT name, project, instructions, joined_at FROM team_projects ORDER BY name"
+    return [JoinedProject(name, key, bool(flag), at) for name, key, flag, at in fetch_all(tx, sql)]
 
 
 def put_joined_project(tx: Connection, joined: JoinedProject) -> None:
@@ -116,9 +114,8 @@ _ROW = "log, name, uid, seq, mark, state, generation, rank, wall, counter, devic
 
 def list_logs(tx: Connection, place: str) -> list[str]:
     """Every log of a place of which rows are known."""
-    return fetch_column(
-        tx, "SELECT DISTINCT log FROM team_said WHERE place = ? ORDER BY log", (place,)
-    )
+    sql = "SELECT DISTINCT log FROM team_said WHERE place = ? ORDER BY log"
+    return fetch_column(tx, sql, (place,))
 
 
 def read_rows_of(tx: Connection, uid: str) -> list[SaidRow]:
@@ -162,13 +159,13 @@ def _drop_rows(tx: Connection, condition: str, *values: str) -> list[SaidRow]:
 
 def sum_marks(tx: Connection, place: str, log: str) -> int:
     """The sum of the marks of the rows of a log, which is greater than an integer of SQLite may be."""
-    rows = tx.execute("SELECT mark FROM team_said WHERE (place, log) = (?, ?)", (place, log))
-    return sum(mark for (mark,) in rows)
+    sql = "SELECT mark FROM team_said WHERE (place, log) = (?, ?)"
+    return sum(fetch_column(tx, sql, (place, log)))
 
 
 def count_newer_rows(tx: Connection) -> int:
     """Count the rows of all logs that only a newer memd understands."""
-    return fetch_int(tx, "SELECT count(*) FROM team_said WHERE state = 'newer'") or 0
+    return count_rows(tx, "team_said WHERE state = 'newer'")
 
 
 # ── What I share ───────────────────────────────────────────────────────────────────────────────
@@ -211,7 +208,7 @@ def shared_memories(
 
 def own_uids(tx: Connection) -> list[str]:
     """The uids of all that is this vault's own."""
-    return [uid for (uid,) in tx.execute("SELECT uid FROM summaries WHERE author = ''")]
+    return fetch_column(tx, "SELECT uid FROM summaries WHERE author = ''")
 
 
 def count_own(tx: Connection, project_id: int, now: int) -> dict[str, int]:
