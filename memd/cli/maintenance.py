@@ -468,6 +468,7 @@ def run_watch(
 def _format_watched(watched: list[Report]) -> Iterator[str]:
     for one in watched:
         split = ", a memory for each section" if one["headings"] else ""
-        yield f"{output.one_line(one['path'])}: {output.plural(one['files'], 'note')}{split}"
+        where = f"{output.one_line(one['path'])} (project {output.one_line(one['project'])})"
+        yield f"{where}: {output.plural(one['files'], 'note')}{split}"
     if not watched:
         yield f"no folder is followed; {daemon_call.format_command('watch')} DIR follows the notes in one"

@@ -112,11 +112,11 @@ def format_headline(memory: Memory, *, with_time: bool = False) -> str:
 
 def list_marks(memory: Memory) -> list[str]:
     """List what a reader must know before believing a memory: superseded by #3, pinned, contradicted by #4."""
-    against = memory.get("contradicted_by") or ()
+    against, alike = memory.get("contradicted_by") or (), memory.get("alike") or ()
     marks = (
         f"of {one_line(memory['author'])}" if memory.get("author") else "",
         _name_superseder(memory),
-        f"{len(memory['alike'])} more like it" if memory.get("alike") else "",
+        f"{len(alike)} more like it: {', '.join(f'#{n}' for n in alike)}" if alike else "",
         one_line(memory["older_value"]) if memory.get("older_value") else "",
         "pinned" if memory.get("pinned_at") else "",
         f"from {memory['client']}" if memory.get("client") else "",

@@ -5,6 +5,7 @@ Input is redacted and checked before a transaction begins, so that no writer wai
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import anyio
 import anyio.to_thread
@@ -34,6 +35,7 @@ from memd.store.database import Connection, Database
 from memd.store.judgments import initial_confidence
 from memd.text import digest, one_line, split_sentences, storable, unique
 
+T = TypeVar("T")
 _TEXT_BYTES_MAX = 64 * 1024
 _OWN_TITLE_CHARACTERS_MAX = 90
 """A title made from the text."""
@@ -80,18 +82,12 @@ class Curator:
         # Redaction of a long text takes a while: it happens before the transaction, in a thread.
         ready = await anyio.to_thread.run_sync(self._prepare_memories, memories)
         now = self.clock()
-        results = await self.db.write(lambda tx: [remember(tx, one, now) for one in ready])
-        if results:
-            self.on_written()
-        return results
+        return await self._write(lambda tx: [remember(tx, one, now) for one in ready])
 
     async def withdraw(self, path: str, staying: Collection[int]) -> tuple[int, ...]:
         """Let the memories that were read from a file expire, except those that it still has."""
         now = self.clock()
-        expired = await self.db.write(lambda tx: sources.expire_missing(tx, path, staying, now))
-        if expired:
-            self.on_written()
-        return expired
+        return await self._write(lambda tx: sources.expire_missing(tx, path, staying, now))
 
     async def forget(
         self, what: ForgetSelection | Sequence[int], *, dry_run: bool, token: str = ""
@@ -113,9 +109,12 @@ class Curator:
             raise BadRequest(f"text: longer than {_TEXT_BYTES_MAX // 1024} KiB")
         tidy = await anyio.to_thread.run_sync(self._redact_edit, edit)
         now = self.clock()
-        number = await self.db.write(lambda tx: edit_memory(tx, tidy, now))
+        return await self._write(lambda tx: edit_memory(tx, tidy, now))
+
+    async def _write(self, work: Callable[[Connection], T]) -> T:
+        result = await self.db.write(work)
         self.on_written()
-        return number
+        return result
 
     def _redact_edit(self, edit: MemoryEdit) -> MemoryEdit:
         title = one_line(self._redact_text(edit.title), _TITLE_CHARACTERS_MAX)
@@ -128,20 +127,14 @@ class Curator:
         UnknownId if there is none, BadRequest if a greater authority has pinned what is to be unpinned.
         """
         now = self.clock()
-        summary = await self.db.write(lambda tx: _pin_memory(tx, summary_id, pinned, by, now))
-        self.on_written()
-        return summary
+        return await self._write(lambda tx: _pin_memory(tx, summary_id, pinned, by, now))
 
     async def merge(self, source_key: str, into_key: str, *, dry_run: bool) -> ProjectMerge:
         """Merge two projects, or report what would move. BadRequest if they cannot be merged."""
-        now = self.clock()
+        plan, merge, now = projects.plan_merge, projects.merge_projects, self.clock()
         if dry_run:
-            plan = projects.plan_merge
             return await self.db.read(lambda tx: plan(tx, source_key, into_key, now))
-        merge = projects.merge_projects
-        merged = await self.db.write(lambda tx: merge(tx, source_key, into_key, now))
-        self.on_written()
-        return merged
+        return await self._write(lambda tx: merge(tx, source_key, into_key, now))
 
     async def undo_merge(self, name: str) -> UndoneMerge:
         """Undo the merge of a project that is gone, by its name or key. BadRequest if it cannot be undone."""
@@ -150,9 +143,7 @@ class Curator:
         def undo(tx: Connection) -> UndoneMerge:
             return projects.undo_merge(tx, projects.find_merged_key(tx, name) or name, now)
 
-        undone = await self.db.write(undo)
-        self.on_written()
-        return undone
+        return await self._write(undo)
 
     async def rename(self, key: str, name: str) -> Project:
         """Rename a project. BadRequest if it cannot have that name."""
@@ -207,12 +198,11 @@ class Curator:
 
     def _redact_claim(self, claim: QuotedNote) -> QuotedNote:
         """The quoted words as they may be stored; what proves them comes from the record, which is redacted."""
-        quote, about = (self._redact_text(text) for text in (claim.quote, claim.about))
-        return replace(
-            claim,
-            quote=one_line(quote, QUOTE_CHARACTERS_MAX),
-            about=one_line(about, QUOTE_CHARACTERS_MAX),
+        quote, about = (
+            one_line(self._redact_text(text), QUOTE_CHARACTERS_MAX)
+            for text in (claim.quote, claim.about)
         )
+        return replace(claim, quote=quote, about=about)
 
     def _check_topic_key(self, key: str) -> str:
         tidy = storable(key).replace("\0", "").strip()
@@ -300,24 +290,11 @@ def _write_version(tx: Connection, old: Summary, title: str, text: str, now: int
 def _copy_edges(tx: Connection, old: int, new: int, now: int) -> None:
     """Let the new version come from the same events, with their quotes, and name the same files."""
     kept = {EdgeType.DERIVES_FROM, EdgeType.REFERENCES, EdgeType.EDITS}
-    links.add_edges(
-        tx,
-        [
-            links.NewEdge(
-                "summary",
-                str(new),
-                edge.type,
-                edge.to_kind,
-                edge.to_id,
-                edge.rule,
-                now,
-                edge.confidence,
-                edge.detail,
-            )
-            for edge in links.edges_at(tx, "summary", str(old))
-            if edge.type in kept
-            and (edge.from_kind, edge.from_id) == ("summary", str(old))
-            # What the edits of its turn have set, the new text may say otherwise.
-            and edge.to_kind not in {"summary", SETTINGS_NODE}
-        ],
-    )
+    copies = []
+    for edge in links.edges_at(tx, "summary", str(old)):
+        is_own = (edge.from_kind, edge.from_id) == ("summary", str(old)) and edge.type in kept
+        # What the edits of its turn have set, the new text may say otherwise.
+        if is_own and edge.to_kind not in {"summary", SETTINGS_NODE}:
+            end = edge.to_kind, edge.to_id, edge.rule, now, edge.confidence, edge.detail
+            copies.append(links.NewEdge("summary", str(new), edge.type, *end))
+    links.add_edges(tx, copies)

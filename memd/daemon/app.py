@@ -24,7 +24,6 @@ from memd.capture.ingest import Ingestor, Receipt
 from memd.capture.project import ProjectOverrides, ProjectResolver
 from memd.capture.redact import RULES_VERSION, redact, redact_value
 from memd.config import Config, explain_retired
-from memd.consolidate import judgments
 from memd.consolidate.consolidator import Consolidator
 from memd.consolidate.curator import Curator
 from memd.consolidate.eraser import Eraser, RelatedFiles
@@ -104,7 +103,6 @@ async def serve(
         for words in explain_retired(paths.config_file):
             log.get("daemon").warning("setting_ignored", reason=words)
         await _note_rules(db)
-        await _show_overruled(db, clock())
         async with anyio.create_task_group() as signals, supervise(redact) as supervisor:
             signals.start_soon(shutdown.watch_signals)
             daemon = Daemon(config, paths, db, clock, shutdown, supervisor, manager=manager)
@@ -127,18 +125,6 @@ async def _note_rules(db: Database) -> None:
     """Before anything is captured: note that all of a new vault is written by the present rules of redaction."""
     with contextlib.suppress(VaultError):  # a full disk, say: the next start tries again
         await db.write(partial(note_rules_of_empty, version=RULES_VERSION))
-
-
-async def _show_overruled(db: Database, now: int) -> None:
-    """Before anything is asked or said: show what an earlier memd let a lesser voice hide."""
-    try:
-        pairs = await db.write(lambda tx: judgments.show_overruled(tx, now))
-    except VaultError as error:  # a full disk, say: the next start tries again
-        log.get("daemon").warning("overruled_memories_not_shown", reason=error.message)
-        return
-    if pairs:
-        shown = [older for _, older in pairs]
-        log.get("daemon").info("overruled_memories_shown", count=len(shown), ids=shown[:20])
 
 
 class Daemon:

@@ -31,7 +31,7 @@ from memd.server.json_format import JsonObject
 from memd.server.jsonrpc import Call
 from memd.server.scope import ALL, Caller
 from memd.server.service import MemoryService
-from memd.sharing.transport import PlaceUnreachable
+from memd.sharing.records import PlaceUnreachable
 from memd.store import ledger
 from memd.store.import_rows import staged_path
 from memd.transfer import archive

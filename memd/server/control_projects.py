@@ -175,7 +175,7 @@ class ProjectControl:
         return await self._app.db.write(write)
 
     async def watch(self, request: requests.WatchRequest, _: Caller) -> JsonObject:
-        """Follow the notes in a folder from now on, or no longer; return every folder that is followed.
+        """Follow the notes in a folder from now on, or no longer; return every folder that is followed, with its project.
 
         What was read stays when a folder is watched no more.
         """
@@ -204,6 +204,8 @@ class ProjectControl:
             }
 
         listed = await self._app.db.write(write)
+        for one in listed["watched"]:
+            one["project"] = (await self.describe(one["path"]))["name"]
         if folder is not None:
             self._app.look_at_folders()
         return listed

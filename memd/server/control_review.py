@@ -86,16 +86,10 @@ class ReviewControl:
 
     async def list_checks(self, request: requests.ScopedRequest, caller: Caller) -> JsonObject:
         """The rules with a check that hold in a project, or in all."""
-        scope = await self._service.scopes.find_scope(
-            request.directory or caller.directory, request.project
-        )
-
-        def read(tx: Connection) -> list[Rule]:
-            ids = scope.project_ids
-            every = ids if ids is not None else [one.id for one in projects.projects(tx)]
-            return list_rules(tx, every, self._app.clock())
-
-        return {"rules": [_show_rule(one) for one in await self._app.db.read(read)]}
+        directory, now = request.directory or caller.directory, self._app.clock()
+        scope = await self._service.scopes.find_scope(directory, request.project)
+        found = await self._app.db.read(lambda tx: list_rules(tx, scope.list_ids(tx), now))
+        return {"rules": [_show_rule(one) for one in found]}
 
     async def enforce(self, request: requests.EnforceRequest, _: Caller) -> JsonObject:
         """Refuse what breaks a rule from now on, or only tell it."""
@@ -115,11 +109,8 @@ class ReviewControl:
                 raise BadRequest(f"#{one.id} holds no longer; see `memd why {one.id}`")
             changed = reviews.set_enforced(tx, one.id, now, is_on=not request.off)
             after = next(iter(read_rules(tx, [one])), None)
-            return {
-                "id": one.id,
-                "changed": changed,
-                **(_show_rule(after) if after else {"enforced": False}),
-            }
+            shown = _show_rule(after) if after else {"enforced": False}
+            return {"id": one.id, "changed": changed, **shown}
 
         done = await self._app.db.write(write)
         self._app.guard.nudge()
@@ -129,10 +120,8 @@ class ReviewControl:
 
     async def list_reviews(self, request: requests.ReviewListRequest, caller: Caller) -> JsonObject:
         """Return what waits, by sessions, the newest first; or what the user rejected, the latest first."""
-        scope = await self._service.scopes.find_scope(
-            request.directory or caller.directory, request.project
-        )
-        now = self._app.clock()
+        directory, now = request.directory or caller.directory, self._app.clock()
+        scope = await self._service.scopes.find_scope(directory, request.project)
 
         def read(tx: Connection) -> JsonObject:
             if request.rejected:
@@ -197,12 +186,8 @@ class ReviewControl:
                 reviews.put_review(tx, Review(each, "everywhere", now, stored.id))
 
         await self._app.db.write(note)
-        return {
-            "id": number,
-            "verdict": "everywhere",
-            "global": stored.id,
-            "hidden": list(replaced),
-        }
+        done = {"global": stored.id, "hidden": list(replaced)}
+        return {"id": number, "verdict": "everywhere", **done}
 
 
 def _require_memory(tx: Connection, number: int) -> Summary:
@@ -218,11 +203,8 @@ def _apply_verdict(tx: Connection, number: int, verdict: str, now: int) -> JsonO
         said = rejections.take_back(tx, number)
         return {"id": said.summary_id, "verdict": "undo", "was": said.verdict}
     if verdict == "reject":
-        return {
-            "id": number,
-            "verdict": "rejected",
-            "hidden": list(rejections.reject(tx, number, now)),
-        }
+        hidden = list(rejections.reject(tx, number, now))
+        return {"id": number, "verdict": "rejected", "hidden": hidden}
     if one.rejected_at is not None:
         raise BadRequest(
             f"#{number} was rejected; `memd review --undo {number}` takes that back first"
@@ -291,11 +273,8 @@ def _list_proof(tx: Connection, one: Summary) -> list[JsonObject]:
         if number in found
     ]
     said = split_note(one.body).said
-    if said and not proof:
-        proof.append(
-            {"quote": said, "event": None, "at": one.at, "kind": "elsewhere", "session": 0}
-        )
-    return proof[:_QUOTES_MAX]
+    elsewhere = {"quote": said, "event": None, "at": one.at, "kind": "elsewhere", "session": 0}
+    return proof[:_QUOTES_MAX] or ([elsewhere] if said else [])
 
 
 def _list_projects(tx: Connection) -> list[Project]:

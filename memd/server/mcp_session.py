@@ -11,7 +11,7 @@ from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
 from memd.server import jsonrpc
 from memd.server.json_format import encode_json
-from memd.server.jsonrpc import Batch, BatchReply, Call, InvalidLine
+from memd.server.jsonrpc import Call
 from memd.server.scope import Caller
 from memd.server.tools import TOOLS, Tool, ToolHandlers
 
@@ -93,8 +93,6 @@ class DirectCalls:
 
 SDK_QUEUE_SIZE = 8
 """Messages between the connection and the SDK. With none, each would wait for a task switch."""
-_BATCH_REVISION = "2025-03-26"
-"""The one revision of MCP in which several messages may stand on a line."""
 _CANCELLED = "notifications/cancelled"
 DIRECT_TOOLS = frozenset(name for name, tool in TOOLS.items() if tool.is_read_only)
 """Tools whose calls need not pass through the SDK."""
@@ -123,10 +121,6 @@ class McpSession:
         self._caller = caller
         self._send_line = send
         self._end_request = end_request
-        self._batches: dict[jsonrpc.Id, BatchReply] = {}
-        """The batch of each request that came in one and is open."""
-        self.takes_batches = False
-        """Whether the revision that was agreed on has batches."""
         self._input, self._server_reads = anyio.create_memory_object_stream[
             SessionMessage | Exception
         ](SDK_QUEUE_SIZE)
@@ -192,47 +186,19 @@ class McpSession:
         for scope in self._running.values():
             scope.cancel()
 
-    async def begin_batch(self, batch: Batch) -> None:
-        """Collect the responses to the requests of this batch, which are passed to `handle` next."""
-        calls = [one for one in batch.messages if isinstance(one, Call)]
-        errors = [
-            jsonrpc.error_line(one.id, one.code, one.message)
-            for one in batch.messages
-            if isinstance(one, InvalidLine)
-        ]
-        open_ids = {call.id for call in calls if call.id is not None}
-        reply = BatchReply(set(open_ids), errors)
-        self._batches |= dict.fromkeys(open_ids, reply)
-        if (line := reply.take_line()) is not None:
-            await self._send_line(line)
-
     async def _end_unanswered(self, call_id: jsonrpc.Id) -> None:
         """End a cancelled request, which by the protocol gets no response."""
         self._direct.note_answer(call_id, None)
-        if call_id in self._batches:
-            await self._end_in_batch(call_id, None)
         self._end_request()
-
-    async def _end_in_batch(self, call_id: jsonrpc.Id, response: bytes | None) -> None:
-        reply = self._batches.pop(call_id)
-        reply.end(call_id, response)
-        if (line := reply.take_line()) is not None:
-            await self._send_line(line)
 
     async def _send_responses(self) -> None:
         async with self._output:
             async for outgoing in self._output:
                 message = outgoing.message
                 line = message.model_dump_json(by_alias=True, exclude_unset=True).encode("utf-8")
-                if not isinstance(message, t.JSONRPCResponse | t.JSONRPCError):
-                    await self._send_line(line + b"\n")
-                    continue
-                result = message.result if isinstance(message, t.JSONRPCResponse) else None
-                if result is not None and "protocolVersion" in result:
-                    self.takes_batches = result["protocolVersion"] == _BATCH_REVISION
-                self._direct.note_answer(message.id, result)
-                if message.id is not None and message.id in self._batches:
-                    await self._end_in_batch(message.id, line)
-                else:
-                    await self._send_line(line + b"\n")
-                self._end_request()
+                if isinstance(message, t.JSONRPCResponse | t.JSONRPCError):
+                    result = message.result if isinstance(message, t.JSONRPCResponse) else None
+                    self._direct.note_answer(message.id, result)
+                await self._send_line(line + b"\n")
+                if isinstance(message, t.JSONRPCResponse | t.JSONRPCError):
+                    self._end_request()

@@ -19,8 +19,7 @@ from pathlib import Path
 from memd.errors import BadRequest
 from memd.sharing import chunks
 from memd.sharing.chunks import PLAIN, ChunkName, Sealing
-from memd.sharing.records import Record
-from memd.sharing.transport import LogBatch, LogLost, PlaceUnreachable, RefusedChunk
+from memd.sharing.records import LogBatch, LogLost, PlaceUnreachable, Record, RefusedChunk
 from memd.text import digest
 
 LOGS = "memd-sync"

@@ -16,8 +16,16 @@ from typing import TYPE_CHECKING, Any, Self
 
 from memd.errors import BadRequest, RecordTooNew
 from memd.sharing import team_records, team_server
-from memd.sharing.records import MEMORY, Record, group_by_size, make_ref
-from memd.sharing.transport import LogBatch, LogRow, PlaceUnreachable, RefusedChunk
+from memd.sharing.records import (
+    MEMORY,
+    LogBatch,
+    LogRow,
+    PlaceUnreachable,
+    Record,
+    RefusedChunk,
+    group_by_size,
+    make_ref,
+)
 
 if TYPE_CHECKING:
     import psycopg

@@ -19,12 +19,10 @@ from memd.embeddings.circuit_breaker import backoff_s
 from memd.errors import BadRequest
 from memd.sharing import team_records
 from memd.sharing.postgres import IS_BEHIND, LogKey, LogServer, PostgresTransport
-from memd.sharing.records import MEMORY
-from memd.sharing.remotes import read_remote
-from memd.sharing.syncer import Syncer, SyncReport
+from memd.sharing.records import MEMORY, PlaceUnreachable
+from memd.sharing.syncer import Syncer, SyncReport, read_remote
 from memd.sharing.team_replica import TeamReplica, leave_project
 from memd.sharing.team_server import ServerRefused, ServerUnreachable, describe_url
-from memd.sharing.transport import PlaceUnreachable
 from memd.store import ledger, projects
 from memd.store.database import Connection
 from memd.store.sharing import team

@@ -25,6 +25,7 @@ from memd.store.pages import reviews
 from memd.store.queries import (
     compact_json,
     fetch_ids,
+    fetch_rows,
     has_rows,
     insert_row,
     json_text,
@@ -120,10 +121,8 @@ class RecordImporter:
         return self._insert_row("aliases", self._with_project_id(new))
 
     def _import_session(self, new: Fields) -> ImportOutcome:
-        found = self._tx.execute(
-            "SELECT id FROM sessions WHERE uid = ? OR (client = ? AND key = ?)",
-            (new["uid"], new["client"], new["key"]),
-        ).get
+        sql = "SELECT id FROM sessions WHERE uid = ? OR (client = ? AND key = ?)"
+        found = self._tx.execute(sql, (new["uid"], new["client"], new["key"])).get
         if found is None and ledger.is_forgotten(self._tx, new["uid"]):
             return "forgotten"
         if found is None:
@@ -406,12 +405,11 @@ def imported_summaries(tx: Connection, importer: RecordImporter) -> list[int]:
 
 def imported_supersessions(tx: Connection, importer: RecordImporter) -> list[Supersession]:
     """The imported supersessions that hide a memory which was here before."""
-    rows = tx.execute(
+    sql = (
         f"SELECT {links.SUPERSESSION_COLUMNS} FROM supersessions WHERE id > ? AND older_id <= ?"
-        " AND undone_at IS NULL ORDER BY id",
-        (importer.last_supersession, importer.last_summary),
+        " AND undone_at IS NULL ORDER BY id"
     )
-    return [Supersession(*row) for row in rows]
+    return fetch_rows(tx, Supersession, sql, (importer.last_supersession, importer.last_summary))
 
 
 # ── Staging: a temporary vault in which a file is assembled before any of it counts ────────────

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from apsw import Connection
 
-from memd.store.queries import has_rows
+from memd.store.queries import fetch_column, has_rows
 
 
 def record_receipts(tx: Connection, source: str, entries: Mapping[tuple[str, str], int]) -> None:
@@ -25,11 +25,10 @@ def balance(tx: Connection) -> dict[str, int]:
 
 def outcome_reasons(tx: Connection, outcome: str) -> dict[str, int]:
     """Reason → how many events had this outcome for it."""
-    rows = tx.execute(
-        "SELECT reason, sum(count) FROM receipts WHERE outcome = ? GROUP BY reason ORDER BY 2 DESC",
-        (outcome,),
+    sql = (
+        "SELECT reason, sum(count) FROM receipts WHERE outcome = ? GROUP BY reason ORDER BY 2 DESC"
     )
-    return {reason: int(count) for reason, count in rows}
+    return dict(tx.execute(sql, (outcome,)))
 
 
 def unknown_kinds(tx: Connection) -> dict[str, int]:
@@ -97,11 +96,8 @@ def drop_notes(tx: Connection, beginning: str) -> None:
 
 def note_names(tx: Connection, beginning: str) -> list[str]:
     """Return what follows this beginning in the names of the notes that have it."""
-    rows = tx.execute(
-        "SELECT substr(key, length(?1) + 1) FROM meta WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key",
-        (beginning,),
-    )
-    return [str(name) for (name,) in rows]
+    sql = "SELECT substr(key, length(?1) + 1) FROM meta WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key"
+    return fetch_column(tx, sql, (beginning,))
 
 
 _WATCHED = "watched:"

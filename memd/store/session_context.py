@@ -16,6 +16,7 @@ from memd.models import CLOCK_SKEW_MAX_MS, COMMITTED, Authority, Kind
 from memd.store import judgments
 from memd.store.filter import Filter, marks
 from memd.store.projects import recent_sessions
+from memd.store.queries import fetch_all, fetch_column, has_rows
 from memd.store.types import ContextCandidate
 
 SESSIONS_EXAMINED_MAX = 10
@@ -92,10 +93,9 @@ def newest_titles(
 ) -> list[str]:
     """The titles of the newest visible memories of these projects, of these kinds or any."""
     where, bound = Filter(project_ids=tuple(project_ids), kinds=tuple(kinds)).condition()
-    rows = tx.execute(
-        f"SELECT s.title FROM summaries s WHERE {where}{_NEWEST_FIRST} LIMIT ?", (*bound, limit)
+    return fetch_column(
+        tx, f"SELECT s.title FROM summaries s WHERE {where}{_NEWEST_FIRST} LIMIT ?", (*bound, limit)
     )
-    return [title for (title,) in rows]
 
 
 def read_version(
@@ -172,7 +172,10 @@ def closed_failures(tx: Connection, project_id: int, limit: int) -> list[ClosedF
         f" AND ({_IS_PASSED} AND NOT {_IS_DISPUTED} OR {_IS_CLOSED_LATER}) ORDER BY 4 DESC LIMIT ?",
         (PASSED_LATER, project_id, limit),
     )
-    return [ClosedFailure(row[0], row[1], row[2], row[3], bool(row[4])) for row in rows]
+    return [
+        ClosedFailure(number, session, at, when, bool(own))
+        for number, session, at, when, own in rows
+    ]
 
 
 def disputes_of_session(
@@ -189,21 +192,17 @@ def disputes_of_session(
 
 def is_closed_later(tx: Connection, failure_id: int) -> bool:
     """Return whether the check of a failure passed in a later turn and that was not disputed since."""
-    rows = tx.execute(
-        f"SELECT 1 FROM summaries s WHERE s.id = ? AND {_IS_CLOSED_LATER}", (failure_id,)
-    )
-    return rows.get is not None
+    return has_rows(tx, f"summaries s WHERE s.id = ? AND {_IS_CLOSED_LATER}", (failure_id,))
 
 
 def closed_by_events(tx: Connection, event_ids: Sequence[int]) -> list[tuple[int, str, int]]:
     """(event, title of a failure, when it failed) of the failures whose check passed in these events, undisputed since."""
-    rows = tx.execute(
+    sql = (
         "SELECT CAST(p.to_id AS INTEGER), s.title, s.at FROM edges p JOIN summaries s ON s.id = CAST(p.from_id AS INTEGER)"
         f" WHERE p.to_kind = 'event' AND p.to_id IN (SELECT CAST(value AS TEXT) FROM json_each(?))"
-        f" AND p.from_kind = 'summary' AND p.rule = '{PASSED_LATER}' AND {_IS_CLOSED_LATER} ORDER BY s.at, s.id",
-        (json.dumps(list(event_ids)),),
+        f" AND p.from_kind = 'summary' AND p.rule = '{PASSED_LATER}' AND {_IS_CLOSED_LATER} ORDER BY s.at, s.id"
     )
-    return [(row[0], row[1], row[2]) for row in rows]
+    return fetch_all(tx, sql, (json.dumps(list(event_ids)),))
 
 
 def pinned_candidates(
@@ -216,20 +215,13 @@ def pinned_candidates(
 
 def scoped_tags(tx: Connection, project_ids: Sequence[int]) -> list[tuple[int, str]]:
     """(memory, its tags as JSON) of the memories that hold for a part of these projects alone, whether they may be seen or not."""
-    rows = tx.execute(
-        "SELECT id, tags FROM summaries WHERE instr(tags, '\"scope:') > 0"
-        f" AND project_id IN ({marks(project_ids)})",
-        project_ids,
-    )
-    return [(int(number), str(tags)) for number, tags in rows]
+    sql = f"SELECT id, tags FROM summaries WHERE instr(tags, '\"scope:') > 0 AND project_id IN ({marks(project_ids)})"
+    return fetch_all(tx, sql, project_ids)
 
 
 def has_scoped(tx: Connection) -> bool:
     """Return whether any memory holds for a part of its project alone."""
-    return (
-        tx.execute("SELECT 1 FROM summaries WHERE instr(tags, '\"scope:') > 0 LIMIT 1").get
-        is not None
-    )
+    return has_rows(tx, "summaries WHERE instr(tags, '\"scope:') > 0")
 
 
 def session_candidates(
@@ -303,12 +295,8 @@ def _outcomes_of(
 
 def _with_its_work(tx: Connection, one: ContextCandidate, *, is_last: bool) -> ContextCandidate:
     """A candidate with the files that it edited, the commits that its body names, and of the last what is open since."""
-    rows = tx.execute(
-        "SELECT to_id FROM edges WHERE from_kind = 'summary' AND from_id = ? AND type = 'edits'"
-        " ORDER BY id LIMIT ?",
-        (str(one.id), _FILES_MAX),
-    )
-    edited = tuple(path for (path,) in rows)
+    sql = "SELECT to_id FROM edges WHERE from_kind = 'summary' AND from_id = ? AND type = 'edits' ORDER BY id LIMIT ?"
+    edited = tuple(fetch_column(tx, sql, (str(one.id), _FILES_MAX)))
     ((body,),) = tx.execute("SELECT body FROM summaries WHERE id = ?", (one.id,))
     left_open: tuple[str, ...] = ()
     if is_last and one.session_id is not None:

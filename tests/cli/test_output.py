@@ -59,7 +59,7 @@ def test_a_headline_marks_superseded_and_pinned_memories():
     memory = {"id": 1, "kind": "note", "at": NOON, "title": "t", "superseded_by": 7, "pinned_at": 1}
     assert output.format_headline(memory).endswith("t  (superseded by #7)  (pinned)")
     told = output.list_marks({**memory, "replaced_by": "Retry three times", "alike": [8, 9]})
-    assert told[:2] == ["superseded by #7: Retry three times", "2 more like it"]
+    assert told[:2] == ["superseded by #7: Retry three times", "2 more like it: #8, #9"]
 
 
 def test_control_characters_are_removed():

@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import replace
 from functools import partial
 
@@ -126,6 +127,16 @@ def test_a_hit_says_what_replaced_it_how_many_are_like_it_and_what_it_was_rated(
     assert row["significance"] == 8
     assert "channels" not in row
     check_response(SearchResponse, shown)
+
+
+def test_of_many_memories_that_are_alike_no_number_is_cut():
+    for width in range(12):
+        ids = tuple(range(10**width, 10**width + 20))
+        (row,) = search(answer([replace(hit(), alike=ids)]))["hits"]
+        named = [int(one) for one in re.findall(r"#(\d+)", row["more_like_it"])]
+        assert named == list(ids)[: len(named)]
+        assert named
+        assert row["more_like_it"].endswith("…")
 
 
 def test_the_profile_memoturn_names_the_channels_that_found_a_hit():
