@@ -40,11 +40,12 @@ from memd.capture.redact.names import (
 from memd.capture.redact.patterns import PATTERNS, Pattern, is_login, replace_secrets
 from memd.capture.redact.regexes import PLACEHOLDER, compile_regex
 from memd.capture.redact.spoken import redact_spoken
+from memd.capture.redact.views import redact_encoded, redact_joined
 from memd.capture.redact.words import SPOKEN_WORDS
 
 __all__ = ["PATTERNS", "RULES_VERSION", "forget_words", "redact", "redact_blocks", "redact_value"]
 
-RULES_VERSION = 4
+RULES_VERSION = 5
 """Grows when redaction finds what it did not find before: a vault that older rules wrote is then worth a scrub."""
 
 _Needles = tuple[tuple[str, tuple[int, ...]], ...]
@@ -161,8 +162,9 @@ def redact(text: str, *, entropy: bool = True) -> str:
         return text
     given, text = text, _strip_colours(text)
     plain = text
+    read = functools.partial(_redact_read, entropy=entropy)
     for _ in range(_PASSES_MAX):
-        redacted = _redact_once(text, entropy=entropy)
+        redacted = read(redact_joined(text, read))
         if redacted == text:
             break
         text = redacted
@@ -197,6 +199,12 @@ def redact_value(value: Any, *, entropy: bool = True) -> Any:
     """
     clean = redact if entropy else functools.partial(redact, entropy=False)
     return _redact_item(value, _DEPTH_MAX, clean)
+
+
+def _redact_read(text: str, *, entropy: bool) -> str:
+    """Redact a text as it stands, and then as it reads when it is decoded."""
+    once = functools.partial(_redact_once, entropy=entropy)
+    return redact_encoded(once(text), once)
 
 
 def _redact_once(text: str, *, entropy: bool) -> str:

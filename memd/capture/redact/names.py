@@ -10,6 +10,7 @@ import functools
 import itertools
 import math
 import re
+import unicodedata
 from collections import Counter
 from collections.abc import Iterable
 
@@ -143,6 +144,8 @@ def secret_rule(name: str) -> str | None:
 def _find_rule(name: str) -> str | None:
     if name == "_auth":  # .npmrc
         return "secret"
+    if not name.isascii():
+        name = unicodedata.normalize("NFKC", name)  # ｐａｓｓｗｏｒｄ
     if not name.isascii():
         return "password" if name.strip(" \"'*_:").lower() in FOREIGN_PASSWORDS else None
     bare = squashed(name)
