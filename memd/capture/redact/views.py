@@ -11,22 +11,30 @@ from collections.abc import Callable, Iterator
 
 from memd.capture.redact.regexes import compile_regex
 
-_ISSUED = r"(?:gh[pousr]_|github_pat_|gl[a-z]{2,6}-|sk-|xox[a-z]-|npm_|pypi-|hf_|AKIA|ASIA|AIza|ya29\.|eyJ|SG\.|[rs]k_(?:live|test)_)"
-_JOINED = (
-    # a line that goes on in the next one, by a backslash or as the shells of Windows write it
-    r"(?:[\\^]|(?<=[ \t])`)\r?\n[ \t]*"
-    # two texts in quotes that are one, of which the first is given to a name
-    r"|(?P<literal>[=:(][ \t]*(?P<quote>[\"'])[^\"'\n]{1,200})(?P=quote)[ \t]*"
+_ISSUED = (
+    "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "sk-", "xoxb-", "xoxp-", "npm_", "pypi-", "hf_", "AKIA",
+    "ASIA", "AIza", "ya29.", "eyJ", "SG.", "rk_live_", "sk_live_",
+)  # fmt: skip
+"""How tokens begin that are looked for at the end of a line."""
+_CONTINUED = r"(?:[\\^]|(?<=[ \t])`)\r?\n[ \t]*"
+"""The end of a line that goes on in the next one, by a backslash or as the shells of Windows write it."""
+_LITERALS = (
+    r"(?P<kept>[=:(][ \t]*(?P<quote>[\"'])[^\"'\n]{1,200})(?P=quote)[ \t]*"
     r"(?:\+\s{0,80}|[\\`]?\r?\n[ \t]*(?:\+[ \t]*)?)(?P=quote)(?=[^\s\"'$])"
-    # a token that is cut at the end of a line; what follows has letters and digits, as the rest of one has
-    rf"|(?P<token>(?<![\w/.-]){_ISSUED}[\w.+/=-]{{4,}})\r?\n[ \t]*(?=[A-Za-z+/]*\d)(?=[\d+/]*[A-Za-z])(?=[\w+/=-]{{6,}}(?:[\s\"'`]|\Z))"
 )
-_ENCODED = (
-    r"(?:%(?:25)*[0-9a-fA-F]{2})+|\\u00[2-7][0-9a-fA-F]|&#(?:x[2-7][0-9a-fA-F]|\d{2,3});"
-    # letters, digits and signs in other widths and styles; letters with their accents apart; characters without a width
-    r"|[\u2100-\u214f\u2460-\u24ff\uff01-\uff5e\U0001d400-\U0001d7ff\U0001f130-\U0001f189]|[^\W\d_][\u0300-\u036f]+"
-    r"|[\u00ad\u200b-\u200d\u2060\ufeff]+"
+"""Two texts in quotes that are one, of which the first is given to a name."""
+_CUT = (
+    rf"(?P<kept>(?<![\w/.-])(?:{'|'.join(map(re.escape, _ISSUED))})[\w.+/=-]{{4,}})\r?\n[ \t]*"
+    r"(?=[A-Za-z+/]*\d)(?=[\d+/]*[A-Za-z])(?=[\w+/=-]{6,}(?:[\s\"'`]|\Z))"
 )
+"""A token that is cut at the end of a line; what follows has letters and digits, as the rest of one has."""
+_UNUSUAL = (
+    # letters, digits and signs in other widths and styles; accents apart from their letters; characters without a width
+    r"[\u2100-\u214f\u2460-\u24ff\uff01-\uff5e\U0001d400-\U0001d7ff\U0001f130-\U0001f189"
+    r"\u0300-\u036f\u00ad\u200b-\u200d\u2060\ufeff]"
+)
+_CODED = r"(?:%(?:25)*[0-9a-fA-F]{2})+|\\u00[2-7][0-9a-fA-F]|&#(?:x[2-7][0-9a-fA-F]|\d{2,3});"
+_ENCODED = rf"{_CODED}|[^\W\d_]?{_UNUSUAL}+"
 _ENCODED_BYTE = r"%(?:25)*([0-9a-fA-F]{2})"
 _Piece = tuple[int, str]
 """Where a part of a text begins, and how it is read."""
@@ -34,22 +42,28 @@ _Piece = tuple[int, str]
 
 def redact_joined(text: str, redact: Callable[[str], str]) -> str:
     """Redact the secrets that a line break or a quote parts."""
-    if "\n" not in text and "+" not in text:
-        return text
-    return _redact_view(text, _JOINED, _join, redact)
+    has_end = "\n" in text
+    if has_end and compile_regex(r"[\\^`]\r?\n").search(text):
+        text = _redact_view(text, _CONTINUED, _join, redact)
+    if compile_regex(r"[\"'][ \t]*(?:\+|[\\`]?\r?\n[ \t]*\+?[ \t]*)[\s\"']").search(text):
+        text = _redact_view(text, _LITERALS, _join, redact)
+    if has_end and any(map(text.__contains__, _ISSUED)):
+        text = _redact_view(text, _CUT, _join, redact)
+    return text
 
 
 def redact_encoded(text: str, redact: Callable[[str], str]) -> str:
     """Redact the secrets that are percent-encoded, escaped, or in unusual characters."""
-    if text.isascii() and not any(sign in text for sign in ("%", "\\u00", "&#")):
-        return text
-    return _redact_view(text, _ENCODED, _decode, redact)
+    if not text.isascii() and compile_regex(_UNUSUAL).search(text):
+        return _redact_view(text, _ENCODED, _decode, redact)
+    if "%" in text or "\\u00" in text or "&#" in text:
+        return _redact_view(text, _CODED, _decode, redact)
+    return text
 
 
 def _join(found: re.Match[str]) -> Iterator[_Piece]:
-    for kept in ("literal", "token"):
-        if found[kept]:
-            yield found.start(kept), found[kept]
+    if "kept" in found.re.groupindex:
+        yield found.start("kept"), found["kept"]
 
 
 def _decode(found: re.Match[str]) -> Iterator[_Piece]:
