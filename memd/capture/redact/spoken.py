@@ -65,7 +65,7 @@ _SYMBOLS = frozenset([":", "=", "->", "=>", "→", "::", ":=", "＝", "：", "is
 _CHANGE = ">"
 """The link of "set the password to"."""
 _ARROWS = frozenset(["->", "=>", "→", ">"])
-_WRAPPED = r"(?<=[^\n]{40}[^\W_])\n(?=[^\W_]|[\"'`“„«])|(?<=[^\n]{40},)\n(?=[^\W_])"
+_WRAPPED = r"\n(?=[^\W_]|[\"'`“„«])(?<=[^\n]{40}[^\W_]\n)|\n(?=[^\W_])(?<=[^\n]{40},\n)"
 """The end of a line within a sentence: the line is long, and the next one begins without a mark of a list."""
 _DASHES = frozenset(["-", "–", "—", "--"])
 _BREAKS = (".", "!", "?", ";", "…")
