@@ -12,9 +12,9 @@ import math
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from memd.capture.redact.regexes import PLACEHOLDER, compile_regex, read_tables
+from memd.capture.redact.regexes import PLACEHOLDER, Found, compile_regex, read_tables
 
 VOCABULARY = read_tables("vocabulary.toml")
 """Words that redaction knows; the file says of what each list is."""
@@ -338,9 +338,8 @@ _PAIRS = frozenset(_USUAL.split())
 would find them in four of ten."""
 
 
-def redact_words(text: str) -> str:
-    """Replace random words by `[REDACTED:high-entropy]`."""
-    kept: list[str] = []
+def find_random_words(text: str) -> Iterator[Found]:
+    """Yield the random words of a text."""
     done = 0
     blocks = _public_blocks(text)
     for found in _WORD.finditer(text):
@@ -353,9 +352,8 @@ def redact_words(text: str) -> str:
         block = bisect.bisect(blocks, (start, end)) - 1
         if block >= 0 and start < blocks[block][1]:
             continue
-        kept += [text[done:start], "[REDACTED:high-entropy]"]
+        yield start, end, "high-entropy"
         done = end
-    return "".join((*kept, text[done:])) if kept else text
 
 
 def _public_blocks(text: str) -> list[tuple[int, int]]:

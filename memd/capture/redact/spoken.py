@@ -17,11 +17,11 @@ where nothing but a value can stand: alone after "is" at the end of its sentence
 """
 
 import itertools
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 
 from memd.capture.redact import names
 from memd.capture.redact.names import is_naming, is_reference, judge
-from memd.capture.redact.regexes import compile_regex, find_all, replace_spans
+from memd.capture.redact.regexes import Found, Reading, compile_regex, find_all
 from memd.capture.redact.words import (
     BY_SIGN,
     CLAUSE_SIGNS,
@@ -44,8 +44,6 @@ from memd.capture.redact.words import (
 )
 
 _Span = tuple[int, int]
-_Found = tuple[int, int, str]
-"""Start, end and rule of a secret."""
 _PHRASE_MAX = 7
 _SMALL_MAX = 3
 _LATIN_LAST = "\u024f"
@@ -76,34 +74,21 @@ _CODE_NAME = (
 )
 
 
-def redact_spoken(text: str, lowered: str, signs: Container[str], *, is_foreign: bool) -> str:
-    """Redact secrets told in sentences.
-
-    `lowered`: the text's `lower()`; `signs`: which of `SPOKEN_WORDS` are in its words in lower case; `is_foreign`: whether it has letters that are
-    not ASCII.
-    """
-    if len(lowered) != len(text):  # a few letters grow when lowered; then offsets would not agree
-        lowered = "".join(c.lower() if c.isascii() else c for c in text)
-    found = _find_all(text, lowered, signs, is_foreign=is_foreign)
-    if (unwrapped := compile_regex(_WRAPPED).sub(" ", text)) != text:
-        found += _find_all(unwrapped, lowered, signs, is_foreign=is_foreign)
-    return replace_spans(text, found)
-
-
-def _find_all(text: str, lowered: str, signs: Container[str], *, is_foreign: bool) -> list[_Found]:
-    found: list[_Found] = []
-    for sign in [sign for sign in BY_SIGN if sign in signs]:
-        for last in BY_SIGN[sign]:
-            found += _find_at_word(text, lowered, last)
-    if is_foreign:
-        for last in FOREIGN:
-            if last in lowered:
-                found += _find_at_word(text, lowered, last)
-        found += find_unspaced(text, lowered)
-    return found
+def find_spoken(reading: Reading) -> Iterator[Found]:
+    """Yield the secrets told in sentences."""
+    if not reading.is_named:
+        return
+    lowered = reading.lowered
+    words = [last for sign in BY_SIGN if sign in reading.signs for last in BY_SIGN[sign]]
+    words += [last for last in FOREIGN if last in lowered] if reading.is_foreign else []
+    for text in dict.fromkeys((reading.text, compile_regex(_WRAPPED).sub(" ", reading.text))):
+        for last in words:
+            yield from _find_at_word(text, lowered, last)
+        if reading.is_foreign:
+            yield from find_unspaced(text, lowered)
 
 
-def _find_at_word(text: str, lowered: str, last: str) -> Iterator[_Found]:
+def _find_at_word(text: str, lowered: str, last: str) -> Iterator[Found]:
     """Yield the values around each place where a word for a secret ends with `last`."""
     for at in find_all(last, lowered):
         end = at + len(last)
@@ -133,7 +118,7 @@ def _word_end(text: str, start: int, end: int, word: Word) -> int:
     return end
 
 
-def _find_around(text: str, start: int, end: int, word: Word) -> Iterator[_Found]:
+def _find_around(text: str, start: int, end: int, word: Word) -> Iterator[Found]:
     following = text[end : end + 1]
     if following == "-" and text[end + 1 : end + 2].isalnum():
         return

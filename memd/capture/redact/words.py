@@ -129,7 +129,7 @@ def _by_sign() -> dict[str, list[str]]:
 BY_SIGN = _by_sign()
 FOREIGN = [last for last in _last_parts() if not last.isascii()]
 SPOKEN_WORDS = tuple(BY_SIGN)
-"""What `redact_spoken` searches for in the words of a text, each with a line break behind it."""
+"""What `find_spoken` searches for in the words of a text, each with a line break behind it."""
 
 LINE = 160
 """Characters of a line that are read after a word, and half of them before."""

@@ -3,8 +3,7 @@
 from memd.capture.redact import redact, redact_value
 from tests.tables import every_row
 
-ENCODED = (
-    r"""
+ENCODED = r"""
 redirect=https%3A%2F%2Fx.example%2Fcb%3Ftoken%3D⟦abc123DEF456ghi⟧
 password%3D⟦Tulip83x⟧%26user%3Dbob
 password%253D⟦Tulip83x⟧
@@ -29,12 +28,11 @@ postgres：／／admin：⟦ｔｕｌｉｐ８３⟧＠db／app
 𝓹𝓪𝓼𝓼𝔀𝓸𝓻𝓭 is ⟦tulip83x⟧
 ⓟⓐⓢⓢⓦⓞⓡⓓ = ⟦tulip83x⟧
 """.strip().splitlines()
-    + [
-        "la contrasen\u0303a es ⟦girasol49⟧",
-        "the pass\u00adword is ⟦tulip83x⟧",
-        "p\u200ba\u200bs\u200bs\u200bword=⟦tulip83x⟧",
-    ]
-)
+UNSEEN = [
+    "la contrasen\u0303a es ⟦girasol49⟧",
+    "the pass\u00adword is ⟦tulip83x⟧",
+    "p\u200ba\u200bs\u200bs\u200bword=⟦tulip83x⟧",
+]
 JOINED = [
     "password=⟦hunter⟧\\\n⟦22secret⟧",
     "export GH=ghp_⟦16C7e42F292c69⟧\\\n⟦12E7710c838347Ae178B4a⟧",
@@ -82,8 +80,7 @@ l'ancien mot de passe était ⟦faucon⟧, le nouveau est ⟦aigle⟧
 Mot de passe : ⟦Faucon58⟧ (ancien), ⟦Aigle61x⟧ (nouveau)
 a senha mudou de ⟦Falcao58⟧ para ⟦Aguia61x⟧
 """.strip().splitlines()
-HARMLESS = (
-    r"""
+HARMLESS = r"""
 100%20complete
 see https://example.com/a%20b/c%2Fd?page=2&sort=name%20asc
 token%20count: 12
@@ -106,14 +103,13 @@ the password is required on host web01x and web02x
 Passwort vergessen? Dann von Seite 12a nach Seite 14b
 rename the token from accessToken1 to accessToken2
 """.strip().splitlines()
-    + [
-        'raise ValueError("token is "\n                 "invalid for this user")',
-        "import os \\\n  # for the password",
-        "sk-learn\nversion2",
-        "we talked at length about how users reset their password in this\nrelease candidate 2024b",
-        "el campo de contrasen\u0303a es obligatorio",
-    ]
-)
+HARMLESS_LINES = [
+    'raise ValueError("token is "\n                 "invalid for this user")',
+    "import os \\\n  # for the password",
+    "sk-learn\nversion2",
+    "we talked at length about how users reset their password in this\nrelease candidate 2024b",
+    "el campo de contrasen\u0303a es obligatorio",
+]
 
 
 def split(told):
@@ -122,7 +118,7 @@ def split(told):
     return told.replace("⟦", "").replace("⟧", ""), secrets
 
 
-@every_row("told", [*ENCODED, *JOINED, *OF_TWO], ids=str)
+@every_row("told", [*ENCODED, *UNSEEN, *JOINED, *OF_TWO], ids=str)
 def test_a_secret_goes_however_it_is_written(told):
     text, secrets = split(told)
     redacted = redact(text)
@@ -130,7 +126,7 @@ def test_a_secret_goes_however_it_is_written(told):
     assert redact(redacted) == redacted
 
 
-@every_row("text", HARMLESS, ids=str)
+@every_row("text", [*HARMLESS, *HARMLESS_LINES], ids=str)
 def test_what_only_is_written_alike_stays(text):
     assert redact(text) == text
 
