@@ -108,16 +108,25 @@ def _find_begin(path: str) -> int:
     return found.st_mtime_ns // 1_000_000
 
 
+def _find_below(
+    variable: str, default: str, *patterns: str
+) -> Callable[[Mapping[str, str]], Iterator[Path]]:
+    """Return what lists the paths below a client's directory: the one that a variable names, else the default at home."""
+
+    def find(environ: Mapping[str, str]) -> Iterator[Path]:
+        top = Path(environ.get(variable) or home_directory(environ) / default)
+        for pattern in patterns:
+            yield from sorted(top.glob(pattern))
+
+    return find
+
+
 def _wait_for_place() -> PayloadQueue:
     """Return the queue for a file whose lines, and nothing else, say the directory."""
     return PayloadQueue(waits_for_place=True)
 
 
 # ── Claude Code ──────────────────────────────────────────────────────────────────────────────────
-
-
-def _claude_folders(environ: Mapping[str, str]) -> Iterator[Path]:
-    return (directory / "projects" for directory in claude_directories(environ))
 
 
 def _read_claude(path: Path, shared: SharedLines) -> SessionReader:
@@ -135,15 +144,6 @@ def _read_claude(path: Path, shared: SharedLines) -> SessionReader:
 
 
 _CODEX_FOLDERS = ("sessions", "archived_sessions")
-
-
-def codex_home(environ: Mapping[str, str]) -> Path:
-    """Return the directory of Codex CLI."""
-    return Path(environ.get("CODEX_HOME") or home_directory(environ) / ".codex")
-
-
-def _codex_folders(environ: Mapping[str, str]) -> list[Path]:
-    return [codex_home(environ) / name for name in _CODEX_FOLDERS]
 
 
 def _read_codex(path: Path, shared: SharedLines) -> SessionReader:
@@ -168,11 +168,6 @@ def _is_rollout(path: Path) -> bool:
     return path.name.startswith("rollout-") and path.name.endswith((".jsonl", ".jsonl.zst"))
 
 
-def _copilot_folders(environ: Mapping[str, str]) -> list[Path]:
-    home = Path(environ.get("COPILOT_HOME") or home_directory(environ) / ".copilot")
-    return [home / "session-state"]
-
-
 _YAML_LINE = re.compile(r"^(\w+): (.*)$", re.MULTILINE)
 
 
@@ -190,11 +185,6 @@ _CURSOR_SUBAGENTS = "subagents"
 _ABSOLUTE_PATH = re.compile(r'"(/[^"\\\s]{1,1000}|[A-Za-z]:(?:\\\\[^"\\\n]{1,255}){1,64})"')
 """A path in JSON, of this system or of Windows."""
 _NOT_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]")
-
-
-def _cursor_folders(environ: Mapping[str, str]) -> list[Path]:
-    projects = home_directory(environ) / ".cursor" / "projects"
-    return sorted(projects.glob(f"*/{_CURSOR_FOLDER}"))
 
 
 def _read_cursor(path: Path, _: SharedLines) -> SessionReader:
@@ -233,14 +223,6 @@ def _make_cursor_name(place: PurePath) -> str:
 # ── Gemini CLI ───────────────────────────────────────────────────────────────────────────────────
 
 _GEMINI_CHATS = "chats"
-
-
-def _gemini_home(environ: Mapping[str, str]) -> Path:
-    return Path(environ.get("GEMINI_CLI_HOME") or home_directory(environ)) / ".gemini"
-
-
-def _gemini_folders(environ: Mapping[str, str]) -> list[Path]:
-    return sorted((_gemini_home(environ) / "tmp").glob(f"*/{_GEMINI_CHATS}"))
 
 
 def _is_chat(path: Path) -> bool:
@@ -284,11 +266,6 @@ def _read_small(path: Path) -> str | None:
 # ── OpenCode, Pi, Aider ──────────────────────────────────────────────────────────────────────────
 
 
-def _opencode_folders(environ: Mapping[str, str]) -> list[Path]:
-    data = environ.get("XDG_DATA_HOME") or home_directory(environ) / ".local" / "share"
-    return [Path(data) / "opencode" / "opencode.db"]
-
-
 def _pi_folders(environ: Mapping[str, str]) -> list[Path]:
     home = Path(environ.get("PI_CODING_AGENT_DIR") or home_directory(environ) / ".pi" / "agent")
     return [Path(environ.get("PI_CODING_AGENT_SESSION_DIR") or home / "sessions")]
@@ -303,7 +280,8 @@ def _aider_folders(environ: Mapping[str, str]) -> list[Path]:
 
 CLAUDE_CODE = SessionSource(
     "claude-code", "Claude Code", "~/.claude/projects or ~/.config/claude/projects",
-    _claude_folders, lambda path: path.suffix == ".jsonl", _read_claude,
+    lambda environ: (one / "projects" for one in claude_directories(environ)),
+    lambda path: path.suffix == ".jsonl", _read_claude,
 )  # fmt: skip
 SESSION_SOURCES: Mapping[str, SessionSource] = {
     one.client: one
@@ -311,23 +289,26 @@ SESSION_SOURCES: Mapping[str, SessionSource] = {
         CLAUDE_CODE,
         SessionSource(
             "codex", "Codex CLI", "~/.codex/sessions and ~/.codex/archived_sessions",
-            _codex_folders, _is_rollout, _read_codex,
+            _find_below("CODEX_HOME", ".codex", *_CODEX_FOLDERS), _is_rollout, _read_codex,
         ),
         SessionSource(
             "copilot", "Copilot CLI", "~/.copilot/session-state/*/events.jsonl",
-            _copilot_folders, lambda path: path.name == "events.jsonl", _read_copilot,
+            _find_below("COPILOT_HOME", ".copilot", "session-state"),
+            lambda path: path.name == "events.jsonl", _read_copilot,
         ),
         SessionSource(
             "cursor", "Cursor", "~/.cursor/projects/*/agent-transcripts",
-            _cursor_folders, lambda path: path.suffix == ".jsonl", _read_cursor,
+            _find_below("", ".cursor", f"projects/*/{_CURSOR_FOLDER}"),
+            lambda path: path.suffix == ".jsonl", _read_cursor,
         ),
         SessionSource(
             "gemini-cli", "Gemini CLI", "~/.gemini/tmp/*/chats",
-            _gemini_folders, _is_chat, _read_gemini,
+            _find_below("GEMINI_CLI_HOME", "", f".gemini/tmp/*/{_GEMINI_CHATS}"), _is_chat, _read_gemini,
         ),
         SessionSource(
             "opencode", "OpenCode", "~/.local/share/opencode/opencode.db",
-            _opencode_folders, lambda path: path.suffix in (".json", ".db"),
+            _find_below("XDG_DATA_HOME", ".local/share", "opencode/opencode.db"),
+            lambda path: path.suffix in (".json", ".db"),
             lambda _path, _shared: OpencodeReader(),
         ),
         SessionSource(
