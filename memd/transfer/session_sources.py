@@ -2,7 +2,6 @@
 
 import contextlib
 import hashlib
-import json
 import os
 import re
 import stat
@@ -10,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
+from typing import Any
 
 from memd.transfer import session_files, sources, transcripts
 from memd.transfer.readers.aider import AiderReader
@@ -129,11 +129,16 @@ def _wait_for_place() -> PayloadQueue:
 # ── Claude Code ──────────────────────────────────────────────────────────────────────────────────
 
 
+_AGENT_FILE = re.compile(r"agent-(.{1,200})\.jsonl")
+"""The file of a subagent; its type is in the `.meta.json` beside it."""
+
+
 def _read_claude(path: Path, shared: SharedLines) -> SessionReader:
-    location = session_files.locate_transcript(str(path))
+    named = _AGENT_FILE.fullmatch(path.name)
+    meta = _read_json(path.with_suffix(".meta.json")) if named else {}
     return transcripts.TranscriptReader(
-        location.agent,
-        location.agent_type,
+        named[1] if named else None,
+        get_text(meta, "agentType"),
         seen=shared.seen,
         places=shared.places,
         queue=_wait_for_place(),
@@ -242,15 +247,15 @@ def _find_gemini_directory(folder: Path) -> str | None:
     root = _read_small(folder / ".project_root")
     if root is not None:
         return root.strip() or None
-    try:
-        known = json.loads(_read_small(folder.parent.parent / "projects.json") or "{}")
-    except (ValueError, RecursionError):
-        return None
-    projects = known.get("projects") if isinstance(known, dict) else None
+    projects = _read_json(folder.parent.parent / "projects.json").get("projects")
     for path, name in projects.items() if isinstance(projects, dict) else ():
         if folder.name in (name, hashlib.sha256(path.encode()).hexdigest()):
             return str(path)
     return None
+
+
+def _read_json(path: Path) -> Mapping[str, Any]:
+    return read_object(_read_small(path) or "", Counter()) or {}
 
 
 def _read_small(path: Path) -> str | None:
