@@ -313,6 +313,8 @@ _TOKEN_MAX = 300
 _SAMPLE = 512
 _DIRECTORY_MIN = 3
 _BITS_MIN = 3.5
+_DISTINCT_MIN = 12
+"""Fewer characters have no such entropy: log2 of 11 is 3.46."""
 _PART_MIN = 5
 _LETTERS_A_TURN = 3
 """Letters per change of case in a name, at least: MyProject."""
@@ -375,7 +377,7 @@ def is_random(word: str) -> bool:
     """
     sample = word[:_SAMPLE].rstrip("=")
     mixed = _DIGIT.search(sample) is not None or not (sample.islower() or sample.isupper())
-    if not mixed or _HEX.fullmatch(sample):
+    if not mixed or len(set(sample)) < _DISTINCT_MIN or _HEX.fullmatch(sample):
         return False
     return _has_random_parts(sample) and entropy(sample) >= _BITS_MIN and not _is_alphabet(sample)
 
@@ -388,18 +390,15 @@ def _has_random_parts(sample: str) -> bool:
     characters may also be random as a whole.
     """
     parts = [part for part in _SPLIT.split(sample) if part]
-    chances = [_score_randomness(part) for part in parts]
-    drawn = [
-        len(part)
-        for part, chance in zip(parts, chances, strict=True)
-        if _is_random_part(part, chance)
-    ]
+    long = {part: _score_randomness(part) for part in parts if len(part) >= _PART_MIN}
+    drawn = [len(part) for part in parts if part in long and _is_random_part(part, long[part])]
     if sum(drawn) >= max(_DRAWN_MIN, _DRAWN_SHARE * len(sample)):
         return True
     if sample.islower() or sample.isupper() or not _DIGIT.search(sample):
         return False
     if len(sample) == _AWS_SECRET and max(drawn, default=0) >= _LONG_PART:
         return True
+    chances = [long[part] if part in long else _score_randomness(part) for part in parts]
     return sum(chances) > _MARGIN * sum(map(len, parts))
 
 
@@ -417,7 +416,7 @@ def _is_alphabet(word: str) -> bool:
 
 def _is_random_part(part: str, chance: float) -> bool:
     """Return whether one part, free of separators, is more like a draw of characters than like words."""
-    return len(part) >= _PART_MIN and chance > _MARGIN * len(part) and not _HEX.fullmatch(part)
+    return chance > _MARGIN * len(part) and not _HEX.fullmatch(part)
 
 
 def _score_randomness(part: str) -> float:
