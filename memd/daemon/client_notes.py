@@ -178,7 +178,9 @@ class NoteFollower:
             elif not self._captures(folder):
                 state = "its project is switched off"
             else:
-                source = sources.watched_source(Path(folder), by_headings=by_headings)
+                source = sources.watched_source(
+                    Path(folder), self._environ, by_headings=by_headings
+                )
                 files = len(source.files)
                 self._failed |= source.failed
                 self._read_source(_WATCHED, source, marks)

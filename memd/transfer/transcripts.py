@@ -536,8 +536,7 @@ class TranscriptReader(SessionReader):
         if thread.agent is not None:
             payload |= {"agent_id": thread.agent, "agent_type": thread.agent_type}
         payload |= {key: value for key, value in fields.items() if value is not None}
-        saved = claude_markup.find_saved_path(payload)
-        self._payloads.append(ImportedPayload(payload, at, directory, saved))
+        self._payloads.append(ImportedPayload(payload, at, directory))
 
 
 def read_line_time(line: bytes) -> int | None:

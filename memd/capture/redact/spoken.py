@@ -17,11 +17,11 @@ where nothing but a value can stand: alone after "is" at the end of its sentence
 """
 
 import itertools
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 
 from memd.capture.redact import names
 from memd.capture.redact.names import is_naming, is_reference, judge
-from memd.capture.redact.regexes import compile_regex, find_all, replace_spans
+from memd.capture.redact.regexes import Found, Reading, compile_regex, find_all
 from memd.capture.redact.words import (
     BY_SIGN,
     CLAUSE_SIGNS,
@@ -38,13 +38,12 @@ from memd.capture.redact.words import (
     is_complete,
     is_last,
     read_before,
+    read_sentence,
     read_tokens_after,
     words_for_secrets,
 )
 
 _Span = tuple[int, int]
-_Found = tuple[int, int, str]
-"""Start, end and rule of a secret."""
 _PHRASE_MAX = 7
 _SMALL_MAX = 3
 _LATIN_LAST = "\u024f"
@@ -63,35 +62,33 @@ _ENDING = r"[^\W\d_]{1,5}(?![\w])"
 _SYMBOLS = frozenset([":", "=", "->", "=>", "→", "::", ":=", "＝", "：", "is:"])
 _CHANGE = ">"
 """The link of "set the password to"."""
+_ARROWS = frozenset(["->", "=>", "→", ">"])
+_WRAPPED = r"\n(?=[^\W_]|[\"'`“„«])(?<=[^\n]{40}[^\W_]\n)|\n(?=[^\W_])(?<=[^\n]{40},\n)"
+"""The end of a line within a sentence: the line is long, and the next one begins without a mark of a list."""
 _DASHES = frozenset(["-", "–", "—", "--"])
 _BREAKS = (".", "!", "?", ";", "…")
+_OTHER_MIN = 6
 _LENGTH_MIN, _PLAIN_MIN, _USUAL_MIN, _PIN_MIN, _PIN_MAX = 4, 5, 8, 4, 12
 _CODE_NAME = (
     r"[a-z]+(?:_[a-z]+)+\d?|[a-z]+(?:[A-Z][a-z]+)+\d?|[A-Z]+(?:_[A-Z]+)+\d?|(?:[A-Z][a-z]+){1,4}\d?"
 )
 
 
-def redact_spoken(text: str, lowered: str, signs: Container[str], *, is_foreign: bool) -> str:
-    """Redact secrets told in sentences.
-
-    `lowered`: the text's `lower()`; `signs`: which of `SPOKEN_WORDS` are in its words in lower case; `is_foreign`: whether it has letters that are
-    not ASCII.
-    """
-    if len(lowered) != len(text):  # a few letters grow when lowered; then offsets would not agree
-        lowered = "".join(c.lower() if c.isascii() else c for c in text)
-    found: list[_Found] = []
-    for sign in [sign for sign in BY_SIGN if sign in signs]:
-        for last in BY_SIGN[sign]:
-            found += _find_at_word(text, lowered, last)
-    if is_foreign:
-        for last in FOREIGN:
-            if last in lowered:
-                found += _find_at_word(text, lowered, last)
-        found += find_unspaced(text, lowered)
-    return replace_spans(text, found)
+def find_spoken(reading: Reading) -> Iterator[Found]:
+    """Yield the secrets told in sentences."""
+    if not reading.is_named:
+        return
+    lowered = reading.lowered
+    words = [last for sign in BY_SIGN if sign in reading.signs for last in BY_SIGN[sign]]
+    words += [last for last in FOREIGN if last in lowered] if reading.is_foreign else []
+    for text in dict.fromkeys((reading.text, compile_regex(_WRAPPED).sub(" ", reading.text))):
+        for last in words:
+            yield from _find_at_word(text, lowered, last)
+        if reading.is_foreign:
+            yield from find_unspaced(text, lowered)
 
 
-def _find_at_word(text: str, lowered: str, last: str) -> Iterator[_Found]:
+def _find_at_word(text: str, lowered: str, last: str) -> Iterator[Found]:
     """Yield the values around each place where a word for a secret ends with `last`."""
     for at in find_all(last, lowered):
         end = at + len(last)
@@ -121,19 +118,21 @@ def _word_end(text: str, start: int, end: int, word: Word) -> int:
     return end
 
 
-def _find_around(text: str, start: int, end: int, word: Word) -> Iterator[_Found]:
+def _find_around(text: str, start: int, end: int, word: Word) -> Iterator[Found]:
     following = text[end : end + 1]
     if following == "-" and text[end + 1 : end + 2].isalnum():
         return
     if following in "\"'’`" and text[end + 1 : end + 2] not in _AFTER_QUOTE:
         return
-    if word.is_english and following == " " and not _may_go_on(text, end, word):
+    is_noun = word.is_english and following == " " and not _may_go_on(text, end, word)
+    if is_noun:
         following = ""  # most words after "password" are nouns: "password field"
     value = _find_value(text, start, end, word, following)
     if value is not None:
         yield (*value, _rule(word))
-        if (newer := _find_next(text, value[1], word)) is not None:
-            yield (*newer, _rule(word))
+    is_about = is_noun and value is None and not _is_of_change(text, end, word)
+    for other in () if is_about else _find_others(text, start, end, word, value):
+        yield (*other, _rule(word))
 
 
 def _find_value(text: str, start: int, end: int, word: Word, following: str) -> _Span | None:
@@ -208,18 +207,103 @@ def _find_paired(text: str, before: list[str], end: int, word: Word) -> _Span | 
     return (value.start, value.end) if joins and is_plain and is_final else None
 
 
-def _find_next(text: str, at: int, word: Word) -> _Span | None:
-    """Return the value that takes the place of the one before it: "not …, but …"."""
-    tokens = [one for one in read_tokens_after(text, at) if one.bare][: _SMALL_MAX + 2]
-    for n, token in enumerate(tokens):
-        low = token.bare.lower()
-        if n and judge(token.bare) >= names.FAIR:
-            is_value = word.is_password and is_last(text, token, word)
-            return (token.start, token.end) if is_value else None
-        joins = not low or any(among(word, kind, low) for kind in ("small", "being", "closing"))
-        if not joins or among(word, "of", low) or token.raw.endswith(_BREAKS):
-            return None
-    return None
+def _find_others(
+    text: str, start: int, end: int, word: Word, known: _Span | None
+) -> Iterator[_Span]:
+    """Yield the other values in a sentence: the one before a change or after it, that of another user."""
+    if not word.is_password or word.parts in {"pass", "pin"}:
+        return
+    low = max(start - LINE // 2, 0)
+    if known is None and compile_regex(r"\d").search(text, low, end + LINE) is None:
+        return
+    tokens = read_sentence(text, start, end)
+    drawn = {n for n, token in enumerate(tokens) if _may_be_another(token)}
+    told = next((n for n, token in enumerate(tokens) if known and token.end >= known[1]), None)
+    has_change = _has_verb_of_change(text, start, end, word)
+    others = [
+        n
+        for n in sorted(drawn - {told})
+        if _is_former_or_new(tokens, n, drawn, word)
+        or _is_joined(text, tokens, n, told, word, has_change=has_change)
+    ]
+    if told is not None and judge(tokens[told].bare) == names.PLAIN:
+        others += _find_plain_successor(text, tokens, told, word)
+    for n in others:
+        yield tokens[n].start, tokens[n].end
+
+
+def _is_kind(tokens: list[SpokenToken], n: int, word: Word, *kinds: str) -> bool:
+    low = tokens[n].bare.lower() if 0 <= n < len(tokens) else ""
+    return any(among(word, kind, low) for kind in kinds)
+
+
+def _is_former_or_new(tokens: list[SpokenToken], n: int, drawn: set[int], word: Word) -> bool:
+    """Return whether a word is one of the two in "from … to …"."""
+    return any(
+        {m, m + 2} <= drawn
+        and _is_kind(tokens, m - 1, word, "former")
+        and _is_kind(tokens, m + 1, word, "to")
+        for m in (n, n - 2)
+    )
+
+
+def _is_joined(
+    text: str, tokens: list[SpokenToken], n: int, told: int | None, word: Word, *, has_change: bool
+) -> bool:
+    """Return whether a word is joined to the value of its sentence, as another value is."""
+    if told is None and not any("[REDACTED:" in token.raw for token in tokens):
+        return False
+    after = range(n + 1, len(tokens))
+    if _is_kind(tokens, n + 1, word, "being"):  # … is the new one
+        return all(_is_kind(tokens, m, word, "being", "small") for m in after)
+    if not (is_last(text, tokens[n], word) or _is_kind(tokens, n + 1, word, "small", "closing")):
+        return False
+    is_alike = told is not None and _kinds(tokens[n].bare) == _kinds(tokens[told].bare)
+    if _is_kind(tokens, n - 1, word, "being"):
+        is_placed = n > 1 and "[REDACTED:" in tokens[n - 2].raw
+        return is_alike or is_placed or _is_kind(tokens, n - 2, word, "small", "closing")
+    if _is_kind(tokens, n - 1, word, "of") or _is_kind(tokens, n - 2, word, "of"):
+        # "replaced … with …", "and for admin …"
+        joins = has_change or any(_is_kind(tokens, m, word, "closing") for m in range(told or 0, n))
+        if is_alike and joins:
+            return True
+    before = tokens[n - 1] if n else tokens[n]
+    is_value = told == n - 1 or "[REDACTED:" in before.raw
+    is_arrow = before.raw in _ARROWS or (is_value and before.raw.endswith((",", "/")))
+    is_of = _is_kind(tokens, n - 1, word, "of")
+    return is_arrow or (not is_of and _is_kind(tokens, n - 1, word, "small", "closing", "to"))
+
+
+def _find_plain_successor(
+    text: str, tokens: list[SpokenToken], told: int, word: Word
+) -> Iterator[int]:
+    """Yield the plain word that follows a plain word: "the new one is …"."""
+    for n in range(told + 1, len(tokens)):
+        is_named = _is_kind(tokens, n - 1, word, "being") and _is_kind(tokens, n - 2, word, "small")
+        is_plain = is_named and _is_plain(tokens[n].bare, word, word.languages[0])
+        if is_plain and is_last(text, tokens[n], word):
+            yield n
+        if not _is_kind(tokens, n, word, "small", "closing", "being"):
+            return
+
+
+def _may_be_another(token: SpokenToken) -> bool:
+    """Return whether a word has the length and the digits of a password, and is no name in code and no digest."""
+    bare = token.bare
+    return (
+        len(bare) >= _OTHER_MIN
+        and judge(bare) >= names.FAIR
+        and any(map(str.isdigit, bare))
+        and not compile_regex(
+            rf"{_CODE_NAME}|r?[0-9a-f]+|\d{{1,3}}[a-z]+|.*(?:[*/|]|\.\.\.).*"
+        ).fullmatch(bare)
+    )
+
+
+def _kinds(bare: str) -> tuple[bool, ...]:
+    """Return which kinds of characters a word has: two passwords of one person are alike."""
+    tests = (str.islower, str.isupper, str.isdigit, lambda c: not c.isalnum())
+    return tuple(any(map(test, bare)) for test in tests)
 
 
 def _find_entered(text: str, start: int, end: int, word: Word) -> _Span | None:
@@ -377,8 +461,12 @@ def _value_after(text: str, start: int, token: SpokenToken, word: Word, link: st
 def _has_verb_of_change(text: str, start: int, end: int, word: Word) -> bool:
     """Return whether a verb of change is in the line: passwords are also sent and added to something."""
     line = text[max(text.rfind("\n", 0, start) + 1, start - LINE // 2) : end + LINE // 4].lower()
-    stems = tuple(stem for language in word.languages for stem in language.change)
-    return any(one.startswith(stems) for one in line.split())
+    return any(one.startswith(word.all.change) for one in line.split())
+
+
+def _is_of_change(text: str, end: int, word: Word) -> bool:
+    """Return whether the next word is a verb of change: "the password rotated from … to …"."""
+    return text[end : end + LINE // 4].lower().lstrip().startswith(word.all.change)
 
 
 def _is_key(bare: str, kind: int) -> bool:

@@ -23,11 +23,12 @@ class Language(NamedTuple):
     state: frozenset[str]
     enter: frozenset[str]
     user: frozenset[str]
+    former: frozenset[str]
     endings: tuple[str, ...]
     change: tuple[str, ...]
 
 
-_COLLECTIONS = (*(frozenset,) * 10, tuple, tuple)
+_COLLECTIONS = (*(frozenset,) * 11, tuple, tuple)
 """What a language has its kinds of words in."""
 
 
@@ -68,7 +69,7 @@ def _read_language(table: dict[str, str]) -> Language:
 
     return Language(
         read("is"), read("to"), read("of"), read("as"), read("small"), read("closing"), read("polite"),
-        read("state"), read("enter"), read("user"), tuple(table["endings"].split()),
+        read("state"), read("enter"), read("user"), read("former"), tuple(table["endings"].split()),
         tuple(table.get("change", "").split()),
     )  # fmt: skip
 
@@ -128,7 +129,7 @@ def _by_sign() -> dict[str, list[str]]:
 BY_SIGN = _by_sign()
 FOREIGN = [last for last in _last_parts() if not last.isascii()]
 SPOKEN_WORDS = tuple(BY_SIGN)
-"""What `redact_spoken` searches for in the words of a text, each with a line break behind it."""
+"""What `find_spoken` searches for in the words of a text, each with a line break behind it."""
 
 LINE = 160
 """Characters of a line that are read after a word, and half of them before."""
@@ -202,6 +203,19 @@ def _read_token(found: re.Match[str]) -> SpokenToken:
 def read_before(text: str, begin: int, start: int) -> list[SpokenToken]:
     """Return the words before a word for a secret."""
     return [_read_token(one) for one in compile_regex(_WORD_OR_QUOTE).finditer(text, begin, start)]
+
+
+def read_sentence(text: str, start: int, end: int) -> list[SpokenToken]:
+    """Return the words of the sentence around a word for a secret, as far as they are read."""
+    stop = text.find("\n", end, end + LINE)
+    ended = compile_regex(r"[.!?;。](?=\s|\Z)|\\n").search(
+        text, end, stop if stop >= 0 else end + LINE
+    )
+    begin = max(text.rfind("\n", 0, start) + 1, start - LINE // 2)
+    for before in compile_regex(r"[.!?;。]\s|\\n").finditer(text, begin, start):
+        begin = before.end()
+    stop = ended.start() if ended else stop if stop >= 0 else end + LINE
+    return read_before(text, begin, stop)
 
 
 def is_last(text: str, token: SpokenToken, word: Word) -> bool:

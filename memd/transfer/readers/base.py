@@ -54,8 +54,6 @@ class ImportedPayload:
     payload: Mapping[str, Any]
     at: int | None
     directory: str | None
-    saved: str | None = None
-    """Where the client says it saved the whole of a result that is only a preview here."""
 
 
 @dataclass(slots=True)
