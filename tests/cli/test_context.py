@@ -1,4 +1,4 @@
-from memd.cli import context
+from memd.cli import query
 
 # ── context ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -67,7 +67,7 @@ def test_injections_are_listed_with_time_and_reason():
         return {**fields, "at": at, "moment": moment, "tokens": 10, **outcome}
 
     rows = [row(1, 0, "startup"), row(2, 0, "startup"), row(3, 60_000, "prompt")]
-    head, total, *lines = context._format_injections(
+    head, total, *lines = query._format_injections(
         {"session": "s1", "title": None, "injections": rows}
     )
     assert head == "session s1: without a prompt"
