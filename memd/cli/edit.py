@@ -152,30 +152,15 @@ def run_forget(  # noqa: PLR0913, PLR0917  # one parameter per option
         "until": until,
         "directory": daemon_call.current_directory(),
     }
-    if daemon_call.find_agent() and yes and not dry_run:
-        _forget_as_shown(selection, hint, as_json=as_json)
-        return
-    token = None
-    if dry_run or not yes:
-        plan = daemon_call.call("memd/forget", daemon_call.LONG_S, **selection, dry_run=True)
-        print_result(plan, _format_erasure(plan, hint), as_json=as_json)
-        if as_json or dry_run or _is_nothing(plan):
-            return
-        confirm("Erase this permanently?", "nothing was erased")
-        token = plan["token"]
-    erased = daemon_call.call(
-        "memd/forget", daemon_call.LONG_S, **selection, token=token, dry_run=False
-    )
-    print_result(erased, _format_erasure(erased, hint), as_json=as_json)
-
-
-def _forget_as_shown(selection: dict[str, Any], hint: str, *, as_json: bool) -> None:
-    """Erase just what a dry run on the same connection has shown: an agent needs its token."""
+    # On one connection: an agent needs the token of its own dry run.
     with daemon_call.connection(daemon_call.LONG_S) as call:
         plan = call("memd/forget", **selection, dry_run=True)
-        erased = plan
-        if not _is_nothing(plan):
-            erased = call("memd/forget", **selection, token=plan["token"], dry_run=False)
+        if dry_run or not yes or _is_nothing(plan):
+            print_result(plan, _format_erasure(plan, hint), as_json=as_json)
+            if as_json or dry_run or _is_nothing(plan):
+                return
+            confirm("Erase this permanently?", "nothing was erased")
+        erased = call("memd/forget", **selection, token=plan["token"], dry_run=False)
     print_result(erased, _format_erasure(erased, hint), as_json=as_json)
     if erased.get("refused"):
         daemon_call.fail(erased["refused"])

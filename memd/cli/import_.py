@@ -387,7 +387,10 @@ def _format_transcript_report(report: TranscriptImportReport) -> Iterator[str]:
         yield f"{would} {output.plural(count, 'session')} where its own lines say that it was: {move}"
     if report.reasons:
         yield f"not stored: {output.format_counts(report.reasons)}"
-    for are_odd, why in ((False, "they tell nothing of the work"), (True, "memd does not understand them")):
+    for are_odd, why in (
+        (False, "they tell nothing of the work"),
+        (True, "memd does not understand them"),
+    ):
         lines = {k: n for k, n in report.skipped.items() if is_not_understood(k) is are_odd}
         if lines:
             yield f"left out, as {why}: {output.format_counts(lines)}"
