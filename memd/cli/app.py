@@ -26,15 +26,14 @@ from typer import Option
 
 from memd import __version__
 from memd.cli import daemon_call, output
-from memd.cli.completion import complete_vaults
 from memd.cli.output import Screen, find_screen, wrap
+from memd.cli.terminal import complete_vaults
 from memd.errors import MemdError, Unreachable
 from memd.paths import mend_umask
 
 _GROUPS = (
     ("Ask", 'memd search "why did login answer 500"', (
-        ("query", "search list get"), ("timeline", "timeline"), ("why", "why"), ("view", "view"),
-        ("context", "context injected"),
+        ("query", "search list get"), ("why", "timeline why"), ("view", "view"), ("query", "context injected"),
     )),
     ("Correct", 'memd remember "deploy on Fridays only" --kind instruction', (
         ("review", "review enforce"), ("edit", "remember edit forget scrub pin"), ("review", "judge"), ("edit", "undo"),

@@ -41,22 +41,10 @@ STDIN = STDOUT = "-"
 VAULT_SOURCE = "vault"
 """The name of an export file as a source of `memd import`."""
 RECORD_NOUNS = {
-    "summary": "memory",
-    "event": "event",
-    "session": "session",
-    "project": "project",
-    "alias": "merged project",
-    "edge": "link",
-    "supersession": "supersession",
-    "judgment": "judgment",
-    "review": "review",
-    "use": "use count",
-    "together": "pair count",
-    "injection": "injection",
-    "switch": "switch",
+    "summary": "memory", "alias": "merged project", "edge": "link", "use": "use count", "together": "pair count",
     "forgotten": "forgotten key",
-}
-"""Nouns for the kinds of records in an export, the best known first."""
+}  # fmt: skip
+"""Kinds of records in an export that people call otherwise."""
 _KINDS_COUNTED = ("summary", "event", "session", "project")
 _HEADER_BYTES_MAX = 65_536
 _RESTORE_ATTEMPTS_MAX = 5
@@ -92,9 +80,11 @@ def run_export(
 
 def format_totals(counts: dict[str, int]) -> str:
     """Format how many memories, events, sessions and projects there are."""
-    return ", ".join(
-        output.plural(counts.get(kind, 0), RECORD_NOUNS[kind]) for kind in _KINDS_COUNTED
-    )
+    return ", ".join(_count_records(counts.get(kind, 0), kind) for kind in _KINDS_COUNTED)
+
+
+def _count_records(count: int, kind: str) -> str:
+    return output.plural(count, RECORD_NOUNS.get(kind, kind))
 
 
 def _now() -> int:
@@ -199,12 +189,9 @@ def _format_merged(merged: dict[str, Any]) -> Iterator[str]:
         "left": "left out because they conflict with this vault",
     }
     for outcome, label in labels.items():
-        counts = [
-            output.plural(count, noun)
-            for kind, noun in RECORD_NOUNS.items()
-            if (count := merged[outcome].get(kind))
-        ]
-        if counts:
+        if counts := [
+            _count_records(count, kind) for kind, count in merged[outcome].items() if count
+        ]:
             yield f"{label}: {', '.join(counts)}"
     if merged["hidden"]:
         hidden = output.plural(merged["hidden"], "memory")
@@ -215,9 +202,7 @@ def _format_merged(merged: dict[str, Any]) -> Iterator[str]:
 
 
 def run_backup(
-    to: str | None = Option(
-        None, metavar="DIR", help="The directory. Default: `backups` beside the vault."
-    ),
+    to: str | None = Option(None, metavar="DIR", help="Default: `backups` beside the vault."),
     keep: int = Option(5, min=1, help="Number of backups to keep there."),
     listed: bool = Option(False, "--list", help="List the backups, and make none."),
     as_json: JsonOption = False,
@@ -275,16 +260,10 @@ def _show_copying() -> Iterator["Progress"]:
 
 def run_sync(
     place: str | None = Argument(
-        None,
-        metavar="[PLACE]",
-        help="A folder, a git repository or ssh://host/path. Default: that of config.toml.",
+        None, metavar="[PLACE]", help="A folder, a git repository or ssh://host/path."
     ),
     *,
-    new_key: bool = Option(
-        False,
-        "--new-key",
-        help="Only make this machine's age key, for encryption, and show its public key.",
-    ),
+    new_key: bool = Option(False, "--new-key", help="Only make and show this machine's age key."),
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -370,9 +349,7 @@ def _format_sync(report: dict[str, Any], *, keeps_history: bool) -> Iterator[str
 
 def run_restore(
     file: Path | None = Argument(None, metavar="[FILE]", help="Default: the latest intact backup."),
-    salvage: bool = Option(
-        False, "--salvage", help="Read what is left of a damaged FILE or vault."
-    ),
+    salvage: bool = Option(False, "--salvage", help="Read what is left of a damaged one."),
     yes: YesOption = False,
 ) -> None:
     """Check a backup and put it in place of the vault. The replaced vault stays beside the backups.

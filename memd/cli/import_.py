@@ -15,8 +15,15 @@ from typer import Argument, Option
 from memd.capture import truncate
 from memd.cli import archive, daemon_call, output
 from memd.cli.archive import VAULT_SOURCE, FileProgress
-from memd.cli.completion import complete_from
-from memd.cli.terminal import JsonOption, YesOption, confirm, print_result, progress_bar, waiting
+from memd.cli.terminal import (
+    JsonOption,
+    YesOption,
+    complete_from,
+    confirm,
+    print_result,
+    progress_bar,
+    waiting,
+)
 from memd.errors import Unreachable
 from memd.transfer import importer, transcript_importer
 from memd.transfer.importer import MemoryImportReport
@@ -58,14 +65,12 @@ def run_import(  # noqa: PLR0913, PLR0917  # one parameter per option
         autocompletion=complete_from(*SOURCES, VAULT_SOURCE),
     ),
     paths: list[Path] | None = Argument(
-        None, metavar="PATH", help="Default: where the source keeps its files."
+        None, metavar="PATH", help="Default: where it keeps its files."
     ),
-    everything: bool = Option(
-        False, "--all", help="Look for every source on this machine, show it, and import it."
-    ),
+    everything: bool = Option(False, "--all", help="Import every source on this machine."),
     dry_run: bool = Option(False, "--dry-run", help="Only show what would be imported."),
     project: str | None = Option(
-        None, help="Store it all in this project: global, current, a name or a directory."
+        None, help="Store it here: global, current, a name or a directory."
     ),
     yes: YesOption = False,
     as_json: JsonOption = False,
@@ -283,23 +288,6 @@ def _shorten_list(label: str, paths: Sequence[str]) -> Iterator[str]:
         yield f"{label}: {len(paths) - _LINES_MAX:,} more"
 
 
-_LEFT_OUT = {
-    "title of another session": "titles of other sessions",
-    "injected by the client": "text that the client added",
-    "a call that was not run": "calls that never ran",
-    "command": "commands of the client",
-    "error of the API": "errors of the model's API",
-    "interruption": "interruptions",
-    "not conversation": "lines that are no conversation",
-    "broken line": "lines that are no JSON, or cut off",
-    "not an object": "lines that are no object",
-    "line too long": "lines that are too long",
-    "no session": "lines of no session",
-    "a time that cannot be": "times that cannot be",
-}
-"""Why a line of a transcript is no event → what such a line is."""
-
-
 # ── Transcripts ──────────────────────────────────────────────────────────────────────────────────
 
 
@@ -399,17 +387,15 @@ def _format_transcript_report(report: TranscriptImportReport) -> Iterator[str]:
         yield f"{would} {output.plural(count, 'session')} where its own lines say that it was: {move}"
     if report.reasons:
         yield f"not stored: {output.format_counts(report.reasons)}"
-    odd = {name: count for name, count in report.skipped.items() if is_not_understood(name)}
-    if known := [one for one in report.skipped.items() if one[0] not in odd]:
-        yield f"left out, as they tell nothing of the work: {_format_left_out(known)}"
-    if odd:
-        yield f"left out, as memd does not understand them: {_format_left_out(odd.items())}"
+    for are_odd, why in (
+        (False, "they tell nothing of the work"),
+        (True, "memd does not understand them"),
+    ):
+        lines = {k: n for k, n in report.skipped.items() if is_not_understood(k) is are_odd}
+        if lines:
+            yield f"left out, as {why}: {output.format_counts(lines)}"
     for path, reason in report.failed.items():
         yield f"failed: {path}: {output.one_line(reason)}"
-
-
-def _format_left_out(counts: Iterable[tuple[str, int]]) -> str:
-    return ", ".join(f"{_LEFT_OUT.get(name, name)}: {count:,}" for name, count in counts)
 
 
 # ── Everything ───────────────────────────────────────────────────────────────────────────────────

@@ -13,8 +13,7 @@ import typer
 from typer import Argument, Option
 
 from memd.cli import daemon_call, output
-from memd.cli.completion import complete_from
-from memd.cli.terminal import JsonOption, print_result
+from memd.cli.terminal import JsonOption, complete_from, print_result
 from memd.errors import Broken, MemdError
 from memd.installers import host, plan
 from memd.installers.host import Host

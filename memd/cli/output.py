@@ -250,31 +250,6 @@ def _span_tree(
     return reached_by, children
 
 
-def format_dot(why: Mapping[str, Any]) -> Iterator[str]:
-    """Write the graph in the language of Graphviz, for `dot -Tsvg`."""
-    names, edges = _name_nodes(why), list_edges(why)
-    nodes = dict.fromkeys([why["node"], *(node for e in edges for node in (e.start, e.end))])
-    ids = {node: f"n{number}" for number, node in enumerate(nodes)}
-    yield "digraph memd {"
-    yield '  rankdir="LR";'
-    yield '  node [shape="box", fontname="sans-serif"];'
-    yield '  edge [fontname="sans-serif", fontsize="10"];'
-    for node in nodes:
-        shape = "" if node.startswith("summary:") else ', style="rounded"'
-        bold = ', penwidth="2"' if node == why["node"] else ""
-        label = _quote_dot(names.get(node) or _name_node(node))
-        yield f"  {ids[node]} [label={label}{shape}{bold}];"
-    for edge in edges:
-        style = ', style="dotted"' if edge.is_undone else ""
-        yield f"  {ids[edge.start]} -> {ids[edge.end]} [label={_quote_dot(edge.label)}{style}];"
-    yield "}"
-
-
-def _quote_dot(text: str) -> str:
-    """Quote a string of DOT; a backslash of the text would be an escape in a label."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
-
-
 def _name_nodes(why: Mapping[str, Any]) -> dict[str, str]:
     """Name the memories by their titles and the events by their tools."""
     titles = {node: title for node, title in why["titles"].items() if title}

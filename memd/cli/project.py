@@ -8,8 +8,14 @@ import typer
 from typer import Argument, Option
 
 from memd.cli import daemon_call, health, output
-from memd.cli.completion import complete_projects
-from memd.cli.terminal import DryRunOption, JsonOption, YesOption, confirm, print_result
+from memd.cli.terminal import (
+    DryRunOption,
+    JsonOption,
+    YesOption,
+    complete_projects,
+    confirm,
+    print_result,
+)
 
 _AnyProject = Annotated[
     str | None,
@@ -211,12 +217,8 @@ _STATES = {
 
 
 def run_switch(
-    state: SwitchState | None = Argument(
-        None, metavar="STATE", help="Without it, list all switches."
-    ),
-    project: str | None = Option(
-        None, "--project", "-p", help="A name or directory. Default: this directory."
-    ),
+    state: SwitchState | None = Argument(None, metavar="STATE", help="Default: list all."),
+    project: str | None = Option(None, "--project", "-p", help="Default: this directory's."),
     session: str | None = Option(None, help="A session's id; overrides its project."),
     as_json: JsonOption = False,
 ) -> None:

@@ -41,13 +41,11 @@ _RELATION_HELP = (
 def run_review(  # noqa: PLR0913, PLR0917  # one parameter per option
     keep: list[str] | None = Option(None, metavar="ID", help="It is right; do not ask again."),
     reject: list[str] | None = Option(
-        None, metavar="ID", help="It is wrong: never tell it, never learn it again."
+        None, metavar="ID", help="It is wrong: never learn it again."
     ),
-    seen: list[str] | None = Option(
-        None, metavar="ID", help="Leave it as it is; ask again only if it is never used."
-    ),
+    seen: list[str] | None = Option(None, metavar="ID", help="Leave it as it is."),
     everywhere: list[str] | None = Option(
-        None, metavar="ID", help="It was noted in two projects and holds in all."
+        None, metavar="ID", help="Noted in two projects, it holds in all."
     ),
     undo: list[str] | None = Option(None, metavar="ID", help="Take any of these back."),
     rejected: bool = Option(False, "--rejected", help="List what you rejected."),
@@ -101,12 +99,10 @@ def _format_done(one: Mapping[str, Any]) -> str:
 
 def run_enforce(
     rule: str | None = Argument(
-        None, metavar="ID", help="A rule such as 12 or #12. Default: list those with a check."
+        None, metavar="ID", help="A rule. Default: list those with a check."
     ),
     off: bool = Option(False, "--off", help="Only tell it again, as before."),
-    project: str | None = Option(
-        None, help="List those of this one, or of all. Default: this one."
-    ),
+    project: str | None = Option(None, help="Whose to list. Default: this one's."),
     as_json: JsonOption = False,
 ) -> None:
     """Have a rule kept: a tool call that breaks it is refused, with the rule as the reason. Without ID: list the checks.

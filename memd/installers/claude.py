@@ -10,6 +10,7 @@ import json
 import re
 import shlex
 import shutil
+import subprocess
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,9 @@ PLUGIN_ID = "memd@memd"
 _MARKETPLACE = "memd"
 _PACKAGE = "@anthropic-ai/claude-code"
 _VERSION = re.compile(r"(\d{1,6})\.(\d{1,6})\.(\d{1,6})")
+_ANSWER = re.compile(rf"{_VERSION.pattern} \(Claude Code\)\s*\Z")
+_ANSWER_S = 10.0
+"""Seconds; a wrapper may look for an update first."""
 SERVER_VARIABLES = {"MEMD_CLIENT", *PATH_VARIABLES}
 """Environment variables of an MCP server that an installation sets or removes."""
 
@@ -96,7 +100,7 @@ def uninstall_claude_desktop(host: Host) -> InstallPlan:
 
 
 def find_version(host: Host) -> claude_settings.Version | None:
-    """Return the version of the user's Claude Code, by where it lies: it is not started. None if that does not say."""
+    """Return the version of the user's Claude Code, by where it lies, else as it says itself. None if neither tells."""
     program = _find_program(host)
     if program is None:
         return None
@@ -107,7 +111,19 @@ def find_version(host: Host) -> claude_settings.Version | None:
             if named.get("name") == _PACKAGE and (found := _VERSION.fullmatch(named["version"])):
                 return tuple(map(int, found.groups()))
     found = next(filter(None, map(_VERSION.fullmatch, reversed(file.parts))), None)
+    found = found or _ANSWER.match(_ask_version(host, program))
     return tuple(map(int, found.groups())) if found else None
+
+
+def _ask_version(host: Host, program: str) -> str:
+    """What Claude Code prints as its version, such as `2.1.332 (Claude Code)`; nothing if it does not answer soon."""
+    try:
+        return subprocess.run(  # noqa: S603  # the user's own program
+            [program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True,
+            env=dict(host.environ), timeout=_ANSWER_S, errors="replace",
+        ).stdout  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return ""
 
 
 def is_present(host: Host) -> bool:

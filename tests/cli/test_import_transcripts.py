@@ -47,7 +47,7 @@ def test_lines_that_memd_does_not_understand_are_told_by_their_type(machine, tmp
     (tmp_path / name).write_text(text + odd, encoding="utf-8")
     ran = machine.run("import", "claude-code", tmp_path, "--dry-run")
     assert ran.status == 0, ran.err
-    told = "left out, as memd does not understand them: unknown line zz-new: 2, lines that are no JSON, or cut off: 1\n"
+    told = "left out, as memd does not understand them: unknown line zz-new 2, broken line 1\n"
     assert told in ran.out
 
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.cli import output, query, terminal, timeline, why
+from memd.cli import output, query, why
 from memd.cli.output import Screen
 from memd.cli.query import MemoryColumns
 from tests.pseudo_terminal import run_on_terminal
@@ -92,7 +92,7 @@ def test_a_timeline_has_days_sessions_and_pauses(name):
         for i, one in enumerate(reversed(MEMORIES[:3]))
     ]  # fmt: skip
     found = {"rows": rows, "pivot_at": NOW - 4 * DAY_MS, "is_span": False, "note": None}
-    lines = timeline._draw_timeline(found, SCREENS[name], marks_time=True)
+    lines = why._draw_timeline(found, SCREENS[name], marks_time=True)
     check_golden(f"timeline-{name}", "\n".join(lines))
 
 
@@ -305,11 +305,8 @@ def test_the_id_of_a_session_is_no_pattern_of_files(tmp_path, monkeypatch):
     assert why.find_place(place) == ("session *", 0)
 
 
-def test_work_of_more_than_a_second_shows_what_it_does_and_how_fast(on_terminal):
+def test_work_of_more_than_a_second_shows_what_it_does(on_terminal):
     assert "rebuilding the index" in on_terminal("reindex")
-    assert terminal.format_rate(2_500_000.0, "B") == "2.4 MB/s"
-    assert terminal.format_rate(1_234.0, "passages") == "1,234 passages/s"
-    assert terminal.format_rate(None, "B") == ""
 
 
 @pytest.mark.parametrize(

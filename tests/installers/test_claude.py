@@ -320,6 +320,26 @@ def test_a_client_whose_version_nobody_tells_counts_as_a_new_one(host, tmp_path,
     assert list_events(tmp_path) >= NEWEST
 
 
+@pytest.mark.parametrize(
+    ("said", "version"),
+    [
+        ("echo '2.1.332 (Claude Code)'", (2, 1, 332)), ("echo '2.1.332'", None), ("echo 'claude 9.9.9 (Claude Code)'", None),
+        ("echo '2.1.332 (Claude Code)'; exit 1", None), ("exit 0", None),
+    ],
+)  # fmt: skip
+def test_a_client_whose_place_does_not_tell_its_version_is_asked_for_it(
+    host, tmp_path, said, version
+):
+    program = tmp_path / ".local" / "bin" / "claude"
+    program.parent.mkdir(parents=True)
+    program.write_text(f'#!/bin/sh\n[ "$1" = --version ] || exit 3\n{said}\n')
+    program.chmod(0o755)
+    assert claude.find_version(host) == version
+    carry_out(claude.install_claude_code(host))
+    hooks = json.loads((tmp_path / ".claude" / "settings.json").read_text())["hooks"]
+    assert ("args" in hooks["Stop"][0]["hooks"][0]) is (version is not None)
+
+
 def test_the_plugin_is_not_installed_where_its_hooks_would_not_run(host, tmp_path):
     put_native(tmp_path, "2.1.80")
     with pytest.raises(BadRequest, match=r"2\.1\.80 would run none .* update it to 2\.1\.90"):
