@@ -352,10 +352,8 @@ class InvertedIndex:
         counted = among or TermStatistics(self._live[: self.n], self.df)
         worths = {term: weight * counted.idf(term) * (k1 + 1) for term, weight in terms.items()}
         norms = self._length_norms(k1, b)
-        order, dense, chunks = self._walk(terms, title_weight)
-        weights = np.array([worths[term] for term in order], np.float32)
-        _add_dense([(one.counts, w) for one, w in zip(dense, weights, strict=False)], norms, scores)
-        for chunk in chunks:
+        weights = np.array(list(worths.values()), np.float32)
+        for chunk in self.frequencies(list(worths), title_weight):
             worth = chunk.spread(weights)
             worth *= chunk.tf
             np.add(chunk.tf, norms[chunk.rows], out=chunk.tf)
@@ -573,19 +571,3 @@ def _write_dense_worths(words: Sequence[tuple[DenseCounts, Floats]], scores: Flo
             own = worth[: len(some)]
             np.take(worth_of_count, some, out=own, mode="clip")
             found[: len(some)] += own
-
-
-def _add_dense(
-    words: Sequence[tuple[ByteCounts, np.float32]], norms: Floats, scores: Floats
-) -> None:
-    """Add the scores of dense terms, (tf, weight), some rows at a time so that these stay in the cache."""
-    worth, below = np.empty((2, _STEP), np.float32)
-    for first in range(0, max((len(tf) for tf, _ in words), default=0), _STEP):
-        for tf, weight in words:
-            size = len(tf[first : first + _STEP])
-            some, own, under = slice(first, first + size), worth[:size], below[:size]
-            np.copyto(own, tf[some])
-            np.add(own, norms[some], out=under)
-            own *= weight
-            own /= under
-            scores[some] += own

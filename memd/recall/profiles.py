@@ -76,7 +76,6 @@ class RerankSettings(_FrozenModel):
     phrase: Weight = 0.4
     length: Weight = 0.01
     fused: Weight = 0.5
-    proximity: Weight = 0.0
 
 
 class LearnedSettings(_FrozenModel):

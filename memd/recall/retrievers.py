@@ -49,6 +49,8 @@ Rows = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Scores = NDArray[np.float32]
 _T = TypeVar("_T")
+NO_ROWS: Rows = np.empty(0, dtype=np.int64)
+NO_SCORES: Floats = np.empty(0)
 
 
 # ── What a question may see ──────────────────────────────────────────────────────────────────────
@@ -443,6 +445,15 @@ def search_vectors(
     """The rows nearest to a vector in its space, and their cosines."""
     rows, cosines = index.matrices[query.space].top(query.vector, pool * 4, mask)
     return np.asarray(rows, dtype=np.int64), np.asarray(cosines, dtype=np.float64)
+
+
+def find_nearest(
+    query: IndexedQuery, vector: QueryVector, mask: Mask, pool: int
+) -> tuple[Rows, Floats]:
+    """The nearest row of each of the nearest summaries above the profile's floor, and its cosine."""
+    rows, cosines = search_vectors(query.index, vector, mask, pool)
+    near = (cosines >= query.parsed.profile.cosine_floor) & (cosines != 0.0)
+    return nearest_summaries(query.index, rows[near], cosines[near], pool)
 
 
 def nearest_summaries(

@@ -35,6 +35,8 @@ from memd.recall.precedence import Precedence, Relations, Remarks
 from memd.recall.query import ParsedQuery, QueryVector, fts_expression
 from memd.recall.ranking import CandidateFacts, Retrieved, ScoredCandidates
 from memd.recall.retrievers import (
+    NO_ROWS,
+    NO_SCORES,
     Floats,
     IndexedQuery,
     Rows,
@@ -54,8 +56,6 @@ _FULLTEXT_PASSAGES_PER_HIT = 20
 _TOO_FAR = "score too far below the best"
 _BELOW = "score below"
 """Why a candidate is left out, with the lowest score that was asked for."""
-_NO_ROWS: Rows = np.empty(0, dtype=np.int64)
-_NO_SCORES: Floats = np.empty(0)
 
 
 @dataclass(frozen=True, slots=True)
@@ -251,7 +251,7 @@ def _score(
 def _find_rows(query: IndexedQuery, found: Retrieved, summary_ids: Collection[int]) -> Rows:
     """The row of each of these memories that matches best, of those that may be seen."""
     if not summary_ids:
-        return _NO_ROWS
+        return NO_ROWS
     rows = query.index.columns.rows_of_any(sorted(summary_ids))
     rows = rows[query.visible.wanted[rows]]
     best = rows[np.argsort(-found.lexical_scores[rows], kind="stable")]
@@ -278,7 +278,7 @@ def _ask_retrievers(tx: Connection, query: IndexedQuery) -> tuple[Retrieved, Seq
     else:
         among = visible.context_rows.among
         scores = retrievers.score_words(index, query.terms, lexical_settings, among)
-    lexical, topic = _NO_ROWS, _NO_ROWS
+    lexical, topic = NO_ROWS, NO_ROWS
     if weights.get("lexical", 0.0) > 0:
         lexical = retrievers.best_rows(index, scores, visible, pool)
     if parsed.question.topic_key is not None and weights.get("topic", 0.0) > 0:
@@ -312,15 +312,15 @@ def _compare_vectors(
     compared, match = hashing, None
     if learned is not None and profile.learned is not None:
         match = semantic.match_learned(index, learned, mask, profile.learned, pool, hashing)
+        if match is not None and hashing is not None:
+            match = semantic.find_misspelt(query, match, hashing, mask, pool)
         if match is not None and match.leads:
             return (match.rows, match.cosines), match, [learned]
     elif learned is not None and learned.space == index.active:
         compared = learned
-    nearest = _NO_ROWS, _NO_SCORES
+    nearest = NO_ROWS, NO_SCORES
     if compared is not None:
-        rows, cosines = retrievers.search_vectors(index, compared, mask, pool)
-        near = (cosines >= profile.cosine_floor) & (cosines != 0.0)
-        nearest = retrievers.nearest_summaries(index, rows[near], cosines[near], pool)
+        nearest = retrievers.find_nearest(query, compared, mask, pool)
     vectors = (compared, None if match is None else match.query)
     return nearest, match, [vector for vector in vectors if vector is not None]
 
