@@ -13,10 +13,9 @@ import anyio.to_thread
 from memd.capture.project import ProjectIdentity, ProjectOverrides, read_branch, resolve_project
 from memd.config import InjectConfig
 from memd.distill.distiller import Distiller
-from memd.injection import evidence, known_fixes, prompt_gate, start
+from memd.injection import evidence, prompt_gate, start
 from memd.injection.choice import CandidateGroup
-from memd.injection.evidence import read_task
-from memd.injection.known_fixes import ErrorSignature, read_signature
+from memd.injection.evidence import ErrorSignature, read_signature, read_task
 from memd.injection.moments import InjectedContext, InjectionMoment
 from memd.injection.origins import OriginReader, ToldTexts, tell_offers
 from memd.injection.page import estimate_tokens, format_copy, format_hits
@@ -259,7 +258,7 @@ class ContextBuilder:
             here = await self._read_place(draft)
             question = self._make_question(PromptQuery(signature.line, ""), here.project_ids, None, _HITS_MAX)  # fmt: skip
             question = replace(
-                question, kinds=known_fixes.KINDS, include_superseded=True, show_all=True
+                question, kinds=evidence.ERROR_KINDS, include_superseded=True, show_all=True
             )
             hits = [hit.summary for hit in (await self._recaller.search(question)).hits]
         left = self._config.session_tokens - recent.tokens
@@ -270,7 +269,7 @@ class ContextBuilder:
             if not here.switch.recalls:
                 return InjectedContext(here.switch.reason, project=here.name)
             fixes = (
-                known_fixes.find_fixes(tx, signature, hits, here.project_ids, now)
+                evidence.find_fixes(tx, signature, hits, here.project_ids, now)
                 if signature is not None
                 else []
             )
@@ -307,7 +306,7 @@ class ContextBuilder:
         chosen = [one for one in offers if one.is_shown]
         is_known = any(one.why == prompt_gate.SAME_ERROR for one in chosen)
         if not is_known:
-            pasted = await anyio.to_thread.run_sync(known_fixes.read_pasted, draft.prompt)
+            pasted = await anyio.to_thread.run_sync(evidence.read_pasted, draft.prompt)
             fixes = await self._build_evidence(draft, recent, pasted) if pasted else None
             if fixes is not None and fixes.text is not None:
                 return fixes

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from memd.capture.fingerprints import fold_plainly, split_units, squeeze, weigh_unit
 from memd.injection import lines
+from memd.injection.breaches import PROGRAMS
 from memd.injection.choice import CandidateChoice, CandidateGroup
 from memd.injection.prompt_gate import MATCHED_MIN, OF_ERROR, GatedHit, squeeze_error
 from memd.injection.session_record import SessionRecord, read_record
@@ -65,24 +66,11 @@ _SHELL_SIGN = compile_lazily(
     r"\S\s+--?[A-Za-z][\w-]*|\|\s*\w|&&|\$\(|(?:^|[;&|]\s*)(?:sudo\s|\.{1,2}/)\S|>\s*/"
 )
 """What only a command line has: options, pipes, lists, substitutions, a program by its path."""
-_PROGRAMS = frozenset(
-    """curl wget sudo npx uvx pipx pip pip3 chmod chown iex iwr irm scp ncat apt-get dnf choco winget
-    mkfs crontab launchctl systemctl""".split()  # noqa: SIM905  # a page of quotes reads worse
-)
-"""What a word after is an argument to, wherever it stands."""
-_TOOLS = frozenset(
-    """npm yarn pnpm bun uv cargo git docker kubectl helm terraform python python3 deno ruby gem perl php
-    composer poetry conda mvn gradle bazel gh aws gcloud flyctl vercel psql mysql redis-cli powershell pwsh
-    bash sh zsh ssh nc rm apt brew yum apk pacman""".split()  # noqa: SIM905  # as above
-)
-"""Programs whose names are also words of prose: what follows decides."""
-_WORDS = frozenset({"go", "make", "node", "just", "rake", "fish", "az", "pytest", "tox", "nox", "ruff", "mypy", "tsc", "jest"})  # fmt: skip
-"""Programs whose names prose uses for something else, or without arguments."""
+_PROGRAMS = PROGRAMS.list_words("programs")
+_TOOLS = PROGRAMS.list_words("named like words")
+_WORDS = PROGRAMS.list_words("named like verbs")
 _ARGUMENT = compile_lazily(r"-{1,2}[A-Za-z]|\S*/\S|\S+\.\w|\S+@\S")
-_SUBCOMMANDS = frozenset(
-    """install i add run exec x apply push publish clone remove uninstall delete reset config login deploy
-    destroy prune pull start stop test build""".split()  # noqa: SIM905  # as above
-)
+_SUBCOMMANDS = PROGRAMS.list_words("subcommands")
 _LONG_NAME = compile_lazily(r"[^\s`\"“”()\[\],;]{12,}")
 """What may have more than five words of two letters or more."""
 _NAME_PART = compile_lazily(r"[^_\-./\\:]+")

@@ -20,6 +20,7 @@ from memd.belief.polarity import COURTESIES, STEERING
 from memd.capture.fingerprints import squeeze
 from memd.capture.redact import redact_blocks
 from memd.index import entities
+from memd.injection.breaches import PROGRAMS
 from memd.injection.subject import ContentWord, PromptEvidence, PromptSubject, SubjectMatch
 from memd.machine_text import is_machine_text, strip_blocks
 from memd.models import Kind, Summary
@@ -76,12 +77,7 @@ _PASTED = re.compile(
 """How the lines of logs, tables, traces and diffs begin."""
 _TOPIC = re.compile(r"(?<![\w./-])[a-z][\w-]*(?:\.[a-z][\w-]*)+(?![\w/.(-])")
 _TOPICS_MAX = 5
-_FILES_ANYWHERE = frozenset(
-    """changelog.md readme.md claude.md agents.md skill.md todo.md contributing.md license.md plan.md state.md roadmap.md
-    settings.json package.json package-lock.json tsconfig.json pyproject.toml cargo.toml go.mod go.sum mix.exs
-    .env .gitignore __init__.py index.ts index.js main.go main.py""".split()  # noqa: SIM905  # as below
-)
-"""Files that every project has and every second turn mentions."""
+_FILES_ANYWHERE = PROGRAMS.list_words("files anywhere")
 _NAME_KINDS = frozenset({"file", "symbol", "identifier"})
 MATCHED_MIN = 12
 """Letters from which an error's text is found in a prompt."""
