@@ -94,7 +94,7 @@ def _line_leaves_something(line: str, depth: int) -> bool:
     return any(_command_leaves(one.words, depth) for one in shell.parse_line(line))
 
 
-def _command_leaves(given: Sequence[str], depth: int) -> bool:
+def _command_leaves(given: Sequence[str], depth: int) -> bool:  # noqa: PLR0911  # a list of cases, in order
     """Return whether one command is work: of a shell elsewhere, its line; of another tool, by its row in the table."""
     tool, rest = _read_tool(given)
     if rest[:2] == ["-m", "pip"]:
@@ -116,9 +116,8 @@ def _command_leaves(given: Sequence[str], depth: int) -> bool:
             return any(map(_WRITES_ROWS.search, rest))
         case "second verb":
             return verbs[:1] != ["api"] and verbs[1:2] != [] and verbs[1] in row["verbs"]
-    return " ".join(verbs[:2]) in row.get("verbs", ()) or " ".join(verbs[:1]) in row.get(
-        "verbs", ()
-    )
+        case _:
+            return any(" ".join(verbs[:count]) in row.get("verbs", ()) for count in (1, 2))
 
 
 @cache
