@@ -103,15 +103,12 @@ def _find_bare(text: str, start: int, end: int) -> Iterator[Argument]:
     number = 0
     while number < len(tokens):
         count = _measure_command(text, tokens[number:])
-        token = tokens[number]
+        first, last = tokens[number], tokens[number + max(count, 1) - 1]
+        content = " ".join(one.group() for one in tokens[number : number + max(count, 1)])
         if count:
-            last = tokens[number + count - 1]
-            content = " ".join(one.group() for one in tokens[number : number + count])
-            yield Argument(content, token.start(), last.end(), is_command=True)
-        else:
-            found = _classify_bare(token.group(), token.start(), token.end())
-            if found is not None:
-                yield found
+            yield Argument(content, first.start(), last.end(), is_command=True)
+        elif found := _classify_bare(content, first.start(), first.end()):
+            yield found
         number += count or 1
 
 
@@ -143,17 +140,12 @@ def _measure_command(text: str, tokens: list[re.Match[str]]) -> int:
         is_sub = len(words) == 1 and word in known
         is_name = tuple(words) in _RUNS_NAME and _NAME.match(word)
         is_option = word.startswith("-") and _FLAG.match(word)
-        is_operand = (
-            words[0] in {"rm", "chmod"} and len(words) > 1 and _PATH.match(word) and "/" in word
-        )
-        if not (is_sub or is_name or is_option or is_operand):
+        is_operand = program in {"rm", "chmod"} and len(words) > 1 and "/" in word
+        if not (is_sub or is_name or is_option or (is_operand and _PATH.match(word))):
             break
         words.append(word)
-    return (
-        0
-        if len(words) == 1 and program in WORDS.list_words("programs that are English words")
-        else len(words)
-    )
+    is_english = program in WORDS.list_words("programs that are English words")
+    return 0 if len(words) == 1 and is_english else len(words)
 
 
 # ── What can be run, fetched or installed ─────────────────────────────────────────────────────────
@@ -177,25 +169,15 @@ _VERB_LETTERS = 4
 
 def find_runnable(text: str) -> Iterator[str]:
     """Yield every command, URL, host, package, flag and path to run in a text."""
-    for pattern in (
-        _URL,
-        WORDS["host"],
-        _ADDRESS,
-        _SET_VARIABLE,
-        _ANY_FLAG,
-        WORDS["path to run"],
-        _PIPE,
-    ):
+    host, path = WORDS["host"], WORDS["path to run"]
+    for pattern in (_URL, host, _ADDRESS, _SET_VARIABLE, _ANY_FLAG, path, _PIPE):
         yield from (
             (match[match.lastindex or 0]).rstrip(".,;:") for match in pattern.finditer(text)
         )
     yield from (match[1].rstrip(".,;:") for match in WORDS["package"].finditer(text))
     for span in _CODE_SPAN.findall(text):
-        if span.split()[:1] and (
-            span.split()[0] in _SHELL_HEADS
-            or re.search(r"\s-|[|;&$]", span)
-            or _ASSIGNMENT.match(span)
-        ):
+        is_line = re.search(r"\s-|[|;&$]", span) or _ASSIGNMENT.match(span)
+        if _SHELL_HEADS.intersection(span.split()[:1]) or (span.strip() and is_line):
             yield span
     for sentence in re.split(r"[.,;:()\n]\s|\n", text):
         tokens = re.findall(r"[^\s,;:()`\"'“”]+", sentence)

@@ -73,6 +73,11 @@ class Claims:
             yield from sentence
 
     @property
+    def content_keys(self) -> set[str]:
+        """The keys of the tokens that have content."""
+        return {token.key for token in self.tokens if token.has_content}
+
+    @property
     def tokens(self) -> Iterator[Token]:
         """Every token, in order."""
         for clause in self.clauses:

@@ -295,7 +295,7 @@ def _pick_numbers(claims: Claims) -> set[str]:
 
 def _pick_opposites(claims: Claims) -> set[str]:
     """Words of which the text has the opposite, too."""
-    keys = {token.key for token in claims.tokens if token.has_content}
+    keys = claims.content_keys
     pairs = [{one, other} for one, other, _ in _ANTONYMS if one in keys and other in keys]
     return set().union(*pairs)
 

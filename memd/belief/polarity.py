@@ -265,12 +265,10 @@ def _denied_windows(text: str, *, is_strict: bool = False) -> Iterator[frozenset
         tokens = words(clause)
         for at, token in enumerate(tokens):
             if is_negation(token) and not (is_strict and fold(token) in _LIMITS):
-                ahead = [
-                    t
-                    for t in tokens[at + 1 :]
-                    if (not is_stop_word(t) if is_strict else content_stems(t))
-                ]
-                yield _content_words(ahead[:_WINDOW_STEMS])
+                ahead = (
+                    t for t in tokens[at + 1 :] if (not is_stop_word(t) if is_strict else content_stems(t))
+                )  # fmt: skip
+                yield _content_words(list(itertools.islice(ahead, _WINDOW_STEMS)))
         if WORDS["negation signs"].search(clause) and not any(map(is_negation, tokens)):
             yield _content_words(tokens)
 

@@ -348,10 +348,8 @@ def _find_about(claim: QuotedNote, record: SpokenRecord, said: Said) -> Spoken |
         unsaid = "not in the agent's messages before his answer"
         where = "not what he answered" if is_older else unsaid
         return _refuse("about", where)
-    if any(
-        _has_run(wanted, output) or _says_alike(claim.about, output)
-        for output in record.outputs_before(said.at)
-    ):
+    outputs = record.outputs_before(said.at)
+    if any(_has_run(wanted, one) or _says_alike(claim.about, one) for one in outputs):
         return _refuse("about in an output")
     options = found.offered or tuple(_read_labels(claim.about) or _read_labels(found.text))
     return Spoken(found.event_id, found.at, claim.about, options)

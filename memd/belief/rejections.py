@@ -250,17 +250,14 @@ def take_back(tx: Connection, summary_id: int) -> Review:
     said = reviews.read_review(tx, summary_id)
     if said is None:
         raise BadRequest(f"#{summary_id} was not reviewed; there is nothing to take back")
-    if said.follows is not None:
-        one = replace(said, summary_id=said.follows)
-        if said.verdict == "everywhere":
-            reviews.drop_review(tx, said.follows)
-            fulltext.remove_passages(tx, said.follows)
-            summaries.delete_summary(tx, said.follows)
-            return replace(said, follows=None)
-        reviews.drop_review(tx, said.follows)
-        return one
-    reviews.drop_review(tx, summary_id)
-    return said
+    reviews.drop_review(tx, said.follows or summary_id)
+    if said.follows is None:
+        return said
+    if said.verdict != "everywhere":
+        return replace(said, summary_id=said.follows)
+    fulltext.remove_passages(tx, said.follows)
+    summaries.delete_summary(tx, said.follows)
+    return replace(said, follows=None)
 
 
 def explain_refusal(rejected: Summary, when: str) -> str:

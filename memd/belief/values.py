@@ -116,16 +116,15 @@ def _find_told_values(
         key=lambda move: (move.memory.at, move.memory.id),
     )
     found: dict[int, OlderValue] = {}
-    for i, move in enumerate(moves):
-        last = _follow_change(move, moves[i + 1 :])
+    for number, move in enumerate(moves, start=1):
+        last = _follow_change(move, moves[number:])
         if last is None or not move.stems & set(stems):
             continue
-        stating = [one for one in memories if _states_old_value(one, move, set(stems))]
-        if any(_is_older(last.memory, one) and _mentions_old_value(one, move) for one in memories):
-            continue  # the old value may have come back untold
-        for one in stating:
-            if _is_older(one, move.memory):
-                found[one.id] = OlderValue(last.memory.id, last.now)
+        # Else the old value may have come back untold.
+        if not any(_is_older(last.memory, o) and _mentions_old_value(o, move) for o in memories):
+            older = (one for one in memories if _is_older(one, move.memory))
+            stating = (one.id for one in older if _states_old_value(one, move, set(stems)))
+            found |= dict.fromkeys(stating, OlderValue(last.memory.id, last.now))
     return found
 
 
@@ -293,12 +292,9 @@ def _states_old_value(one: SummaryHead, move: ValueMove, stems: set[str]) -> boo
     if _contains_value(text, move.now) or not _contains_value(text, move.was):
         return False
     least = 1 if _STRONG.fullmatch(move.was) else _SHARED_MIN
-    for sentence in _split_clauses(text):
-        if _contains_value(sentence, move.was):
-            shared = move.stems & _subject_stems(sentence.replace(move.was, " "))
-            if len(shared) >= least and shared & stems:
-                return True
-    return False
+    clauses = (one for one in _split_clauses(text) if _contains_value(one, move.was))
+    shared = (move.stems & _subject_stems(one.replace(move.was, " ")) for one in clauses)
+    return any(len(both) >= least and both & stems for both in shared)
 
 
 def _contains_value(text: str, value: str) -> bool:
@@ -418,16 +414,11 @@ def find_replaced(edges: Sequence[SettingsEdge]) -> list[ReplacedValue]:
     }
     return [
         ReplacedValue(
-            one.edge.summary_id,
-            last.edge.summary_id,
-            one.key,
-            one.now,
-            last.now,
-            one.edge.file,
+            one.edge.summary_id, last.edge.summary_id, one.key, one.now, last.now, one.edge.file,
             is_only=bool(one.edge.detail.get("only")) and one.edge.summary_id not in standing,
         )
         for one, last in found
-    ]
+    ]  # fmt: skip
 
 
 def _read_sets(edge: SettingsEdge) -> list[_ValueSet]:
@@ -464,15 +455,11 @@ def _goes_on(one: _ValueSet, other: _ValueSet) -> bool:
     short, long = sorted((one.key, other.key), key=len)
     if long[-len(short) :] != short:
         return False
+    is_placed = one.key == other.key and (len(one.key) > 1 or one.key[0].isupper())
     if other.was:
-        if other.was == one.now:
-            return True
-        is_placed = one.key == other.key and (len(one.key) > 1 or one.key[0].isupper())
-        return is_placed or (one.is_whole and one.is_lone)
+        return other.was == one.now or is_placed or (one.is_whole and one.is_lone)
     # All of the file was written: then the key is there once, or with its whole path.
-    if other.is_whole:
-        return one.key == other.key or other.is_lone
-    return one.key == other.key and (len(one.key) > 1 or one.key[0].isupper())
+    return is_placed or (other.is_whole and (one.key == other.key or other.is_lone))
 
 
 # ── The line of a file that a fact rests on ──────────────────────────────────────────────────────
@@ -504,11 +491,9 @@ def read_place(quote: str, root: str) -> FileLine | None:
     file = match and _find_file(root, match[1])
     if match is None or file is None:
         return None
-    lines, number = _read_lines(*file), int(match[2])
-    text = lines[number - 1] if 0 < number <= len(lines) else ""
-    if not text:
-        return None
-    return FileLine(Path(match[1]).as_posix(), number, text)
+    number = int(match[2])
+    text = next(iter(_read_lines(*file)[number - 1 : number] if number else ()), "")
+    return FileLine(Path(match[1]).as_posix(), number, text) if text else None
 
 
 def find_line(body: str) -> FileLine | None:

@@ -332,9 +332,8 @@ def draft_retractions(story: Story, context: EpisodeContext) -> list[Draft]:
             start, end = (sentence.start + at for at in match.span("rule"))
             rule = " ".join(_ANY_MORE.sub(" ", sentence.text[start:end]).split())
             quoted = [f"User: “{sentence.text}”"]
-            draft = _make(
-                said, context, _ENDED, Kind.NOTE, f"No longer: {rule}", quoted, sentence.text
-            )
+            title = sentences.format_title(f"No longer: {rule}")
+            draft = _make(said, context, _ENDED, Kind.NOTE, title, quoted, sentence.text)
             found.append(replace(draft, slot=f"retraction/{len(found)}"))
     return found
 

@@ -52,13 +52,16 @@ def write_lines(
     others = list(work.list_messages()) if work.later else []
     each = int(limit * _OTHERS_SHARE) // max(1, len(others))
     lines += [f"Said before or after: {sentences.clip(one, each)}" for one in others]
-    for asked in story.questions[:_QUESTIONS_MAX]:
-        lines.append(f"{asked.asked.text} → {one_line(asked.answer.text, _LINE)}")
+    lines += [
+        f"{one.asked.text} → {one_line(one.answer.text, _LINE)}"
+        for one in story.questions[:_QUESTIONS_MAX]
+    ]
     for refused in story.refusals[:_TOLD_MAX]:
         said = f": “{one_line(refused.said.text, _LINE)}”" if refused.said.text else ""
         lines.append(f"Refused: {describe_call(refused)}{said}")
-    for report in story.reports[:_TOLD_MAX]:
-        lines.append(f"{report.speaker} reported: {one_line(report.text, _LINE)}")
+    lines += [
+        f"{one.speaker} reported: {one_line(one.text, _LINE)}" for one in story.reports[:_TOLD_MAX]
+    ]
     if story.broken_off:
         lines.append(f"Broken off by an error of the model's API: {story.broken_off}")
     lines += [
@@ -85,22 +88,18 @@ def list_changed_files(story: Story) -> tuple[str, ...]:
 
 def select_notable_commands(story: Story) -> list[ShellCommand]:
     """Select the commands that a reader would want: what they left is in no file or commit, or a check of theirs never passed later."""
-    last = {run.line or run.command: number for number, run in enumerate(story.commands)}
-    found = []
-    for number in sorted(last.values()):
+
+    def is_wanted(number: int) -> bool:
         run = story.commands[number]
         if not checks.is_failing(run):
-            is_wanted = doing.leaves_untold_work(run)
-        else:  # of what is no check nobody wants to know
-            failed = {
-                (one.tool, one.verb) for one, _ in checks.read_checks(run.line, run.directory)
-            }
-            later = story.commands[number + 1 :] if failed else ()
-            proven = {(one.tool, one.verb) for r in later for one in checks.read_proven(r)}
-            is_wanted = not failed <= proven
-        if is_wanted:
-            found.append(run)
-    return found
+            return doing.leaves_untold_work(run)
+        # Of what is no check nobody wants to know.
+        failed = {(one.tool, one.verb) for one, _ in checks.read_checks(run.line, run.directory)}
+        later = story.commands[number + 1 :] if failed else ()
+        return not failed <= {(one.tool, one.verb) for r in later for one in checks.read_proven(r)}
+
+    last = {run.line or run.command: number for number, run in enumerate(story.commands)}
+    return [story.commands[number] for number in sorted(last.values()) if is_wanted(number)]
 
 
 def describe_outcome(command: ShellCommand) -> str:
@@ -154,11 +153,8 @@ def _write_requests(work: Work, limit: int) -> Iterator[str]:
 def _join_prompts(story: Story) -> str:
     """Join all that the user said; of a message that a client tells twice, bare and with its attachments, the bare one."""
     texts = [said.text.strip() for said in story.prompts]
-    return "\n\n".join(
-        text
-        for text in texts
-        if not any(other != text and text.endswith("\n" + other) for other in texts)
-    )
+    twice = {one for one in texts for other in texts if one != other and one.endswith(f"\n{other}")}
+    return "\n\n".join(text for text in texts if text not in twice)
 
 
 def find_answered(story: Story, heard: str) -> str:

@@ -145,7 +145,6 @@ _LINES_CACHED = 4_096
 SETTINGS_MAX = 200
 """A file that sets more is data."""
 _LINE_CHARACTERS, _LINES_MAX, _VALUE_CHARACTERS, _WORDS_MAX = 400, 4_000, 120, 2
-_FILE_KINDS = ("documents", "config", "sectioned", "markup", "directives")
 _COMMENT_BLOCKS = {'"""': '"""', "'''": "'''", "/*": "*/", "<!--": "-->"}
 
 Key = tuple[str, ...]
@@ -221,19 +220,10 @@ def changed_only_settings(edits: Iterable[FileEdit], changes: Sequence[SettingCh
 # ── One file ─────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class _FileSyntax:
-    """The form of a file, by which its lines are read."""
-
-    is_config: bool
-    """Its plain words are values."""
-    has_sections: bool
-    is_markup: bool
-    has_directives: bool
-    is_version: bool
-    """It holds nothing but a version."""
-    is_table: bool
-    """It holds the times at which commands run."""
+_FileSyntax = frozenset[str]
+"""The forms of a file, by which its lines are read: `config`, whose plain words are values; `sectioned`, `markup`,
+`directives`; `version`, which holds nothing else; `table`, which holds the times at which commands run."""
+_FILE_KINDS = ("documents", "config", "sectioned", "markup", "directives")
 
 
 def _classify_file(path: str) -> _FileSyntax | None:
@@ -241,19 +231,14 @@ def _classify_file(path: str) -> _FileSyntax | None:
     name = posixpath.basename(path)
     extension = name.rpartition(".")[2].lower() if "." in name else ""
     kinds = {kind for kind in _FILE_KINDS if extension in _FORMS.list_words(kind)}
-    is_table = _FORMS["table file"].search(path) is not None
-    is_read = is_table or _FORMS["spec files"].search(name)  # though it ends in .txt
+    kinds |= {"table"} if _FORMS["table file"].search(path) else set()
+    is_read = "table" in kinds or _FORMS["spec files"].search(name)  # though it ends in .txt
     if ("documents" in kinds and not is_read) or _FORMS["data files"].search(name):
         return None
-    is_directive = bool(_FORMS["directive files"].search(name)) or "directives" in kinds
-    return _FileSyntax(
-        is_config=is_directive or "config" in kinds or name.startswith(".env"),
-        has_sections="sectioned" in kinds or "." not in name.lstrip("."),
-        is_markup="markup" in kinds,
-        has_directives=is_directive,
-        is_version=bool(_FORMS["version file"].search(name)),
-        is_table=is_table,
-    )
+    kinds |= {"directives"} if _FORMS["directive files"].search(name) else set()
+    kinds |= {"config"} if "directives" in kinds or name.startswith(".env") else set()
+    kinds |= {"sectioned"} if "." not in name.lstrip(".") else set()
+    return frozenset(kinds | ({"version"} if _FORMS["version file"].search(name) else set()))
 
 
 def _index_settings(text: str, form: _FileSyntax) -> dict[Key, str]:
@@ -272,7 +257,7 @@ def _read_settings(  # noqa: C901  # what a line may be, in order
     comment_end = ""
     for raw in text.splitlines()[:_LINES_MAX]:
         line = raw.strip()
-        if form.is_table and (timed := _FORMS["scheduled"].match(line)):
+        if "table" in form and (timed := _FORMS["scheduled"].match(line)):
             yield (" ".join(timed["name"].split()),), " ".join(timed["value"].split())
             continue
         if comment_end or not line or len(line) > _LINE_CHARACTERS:
@@ -286,7 +271,7 @@ def _read_settings(  # noqa: C901  # what a line may be, in order
         if _FORMS["comment"].match(line):
             continue
         line = _FORMS["trailing comment"].sub("", line) if line[0] not in "\"'" else line
-        if form.has_sections and (named := _FORMS["section"].match(line)):
+        if "sectioned" in form and (named := _FORMS["section"].match(line)):
             section, headers = (named[1],), []
             continue
         indent = len(raw.expandtabs(4)) - len(raw.expandtabs(4).lstrip())
@@ -297,7 +282,7 @@ def _read_settings(  # noqa: C901  # what a line may be, in order
         opens = _FORMS["opens"].search(line) and re.search(r"\w", line)
         if line.startswith("- "):
             headers.append((indent, line))
-        elif opens or (form.is_markup and _FORMS["opening element"].match(line)):
+        elif opens or ("markup" in form and _FORMS["opening element"].match(line)):
             headers.append((indent, _name_header(line)))
 
 
@@ -322,18 +307,18 @@ def _find_settings(  # what a line may be, in order
 ) -> Iterator[Setting]:
     """Yield the settings of a line: by what its file's format has of its own, else as an assignment."""
     bare = line.rstrip(",;").rstrip()
-    if form.is_version:
+    if "version" in form:
         yield ("version",), bare
     elif package := _find_name_and_value(_FORMS["package"].match(bare)):
         yield (*around, package[0]), _strip_quotes(package[1])
     elif defined := _find_name_and_value(_FORMS["defined"].match(bare)):
         if _is_scalar(defined[1], form):
             yield (*around, defined[0]), _strip_quotes(defined[1])
-    elif form.is_markup and (found := _FORMS["element"].match(bare)):
+    elif "markup" in form and (found := _FORMS["element"].match(bare)):
         yield (*around, found["name"]), _strip_quotes(found["value"])
-    elif form.is_markup and (found := _FORMS["attribute"].match(bare)):
+    elif "markup" in form and (found := _FORMS["attribute"].match(bare)):
         yield (*around, found["of"], found["name"]), _strip_quotes(found["value"])
-    elif form.is_markup:
+    elif "markup" in form:
         return
     elif together := list(_read_several(bare)):
         yield from (((*around, name), _strip_quotes(value)) for name, value in together)
@@ -343,19 +328,19 @@ def _find_settings(  # what a line may be, in order
 
 def _read_assignment(bare: str, around: Key, form: _FileSyntax) -> Iterator[Setting]:
     item = bare[2:].strip() if bare.startswith("- ") else bare
-    is_item = item != bare and form.is_config and bool(around)
+    is_item = item != bare and "config" in form and bool(around)
     if is_item and _FORMS["key header"].match(around[-1]) and _FORMS["item value"].match(item):
         # The only item of a list; of several, none is known by the list's name.
         yield around, _strip_quotes(item)
         return
-    names = ("property", "assigned", "keyed", *(("directive",) if form.has_directives else ()))
+    names = ("property", "assigned", "keyed", *(("directive",) if "directives" in form else ()))
     found = next((match for name in names if (match := _FORMS[name].match(item))), None)
     is_flag = found is not None and found["name"].startswith("-")
     if found is None or (is_flag and not _FORMS["lone flag"].match(item)):
         yield from _read_arguments(item, around)
         return
     name, value = found["name"].strip("\"'"), found["value"].strip()
-    if form.is_config and (only := _FORMS["one item"].match(value)):
+    if "config" in form and (only := _FORMS["one item"].match(value)):
         value = only[1]
     parts = list(_read_arguments(value, (*around, name), is_value=True))
     # One argument is the value.
@@ -427,7 +412,7 @@ def _is_scalar(value: str, form: _FileSyntax) -> bool:
         return False
     if _FORMS["literal"].match(value) or _FORMS["computed"].match(value):
         return True
-    return form.is_config and _FORMS["bare"].match(value) is not None
+    return "config" in form and _FORMS["bare"].match(value) is not None
 
 
 def _strip_quotes(value: str) -> str:

@@ -8,12 +8,11 @@ Clients change the shape of payloads between versions, so a field of an unexpect
 What memd itself returned or injected is left out here, so that no rule can see it.
 """
 
-import enum
 import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 from memd.distill.edits import FileEdit, read_edits, text_at
 from memd.distill.text import OWN_TAGS, strip_injected
@@ -60,15 +59,9 @@ PROJECT_DIRECTORY = "/@project"
 _LEADING_CD = re.compile(r"\s*cd\s+([^\s;&|]+)\s*(?:&&|;|\n)")
 
 
-class Role(enum.Enum):
-    """The role of a turn in the piece of work that it belongs to."""
-
-    HEAD = enum.auto()
-    """It begins the piece."""
-    RESUMED = enum.auto()
-    """It goes on with what was left unfinished."""
-    FOLLOWS = enum.auto()
-    """It answers, checks or commits in a few words, and changes no file."""
+Role = Literal["head", "resumed", "follows"]
+"""A turn begins a piece of work, goes on with what was left unfinished, or answers, checks or commits in a few words and
+changes no file."""
 
 
 @dataclass(frozen=True, slots=True)

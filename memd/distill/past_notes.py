@@ -8,7 +8,7 @@ later run goes on there; one whose answer was of no use is kept to be read again
 import json
 from collections import Counter
 from collections.abc import Awaitable, Callable, Iterator, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from typing import Annotated, Any, Literal
 
 import anyio
@@ -59,42 +59,41 @@ class Stretch:
     record: str
 
 
-@dataclass(frozen=True, slots=True)
-class PastState:
+class PastState(BaseModel):
     """The stretches that were read, as the vault keeps them."""
 
-    through: Mapping[str, tuple[int, int]] = field(default_factory=dict)
+    model_config = ConfigDict(frozen=True)
+
+    through: Mapping[str, tuple[int, int]] = Field(default_factory=dict)
     """Session → (time, event) up to which it was read."""
-    failed: Sequence[Sequence[int]] = ()
+    failed: tuple[tuple[int, int, int, int, int], ...] = ()
     """(session, time, event, time, event) of each stretch whose answer was of no use."""
 
     @classmethod
     def read(cls, tx: Connection) -> "PastState":
         """Read what was read; an unreadable state is a new one."""
         try:
-            stored = json.loads(ledger.read_note(tx, _META_KEY) or "{}")
-            through = {key: (int(at), int(event)) for key, (at, event) in stored.get("through", {}).items()}  # fmt: skip
-            return cls(through, [[int(one) for one in place] for place in stored.get("failed", [])])
-        except (ValueError, TypeError, AttributeError):
+            return cls.model_validate_json(ledger.read_note(tx, _META_KEY) or "{}")
+        except ValidationError:
             return cls()
 
     def write(self, tx: Connection) -> None:
         """Keep it in the vault."""
-        ledger.write_note(tx, _META_KEY, json.dumps(asdict(self), separators=(",", ":")))
+        ledger.write_note(tx, _META_KEY, self.model_dump_json())
 
     def add(self, one: Stretch, *, is_useless: bool) -> "PastState":
         """Return the state in which a stretch was read, too."""
         key = str(one.session.id)
         reached = max(self.through.get(key, (0, 0)), one.last)
-        failed = [[one.session.id, *one.first, *one.last]] if is_useless else []
-        return PastState({**self.through, key: reached}, [*self.failed, *failed])
+        failed = ((one.session.id, *one.first, *one.last),) if is_useless else ()
+        return PastState(through={**self.through, key: reached}, failed=self.failed + failed)
 
     def forgive(self) -> "PastState":
         """Return the state in which each session is read from the first stretch on that was read in vain."""
         through = dict(self.through)
         for session, at, event, *_ in self.failed:
             through[str(session)] = min(through.get(str(session), (at, event)), (at, event - 1))
-        return PastState(through)
+        return PastState(through=through)
 
 
 Remember = Callable[[WrittenNote, Stretch], Awaitable[tuple[str, bool, str]]]

@@ -281,11 +281,9 @@ def _judge_decisions(tx: Connection, summary_id: int, project_id: int, now: int)
     for verdict in judge_decision(mine, others):
         _apply_verdict(tx, mine, verdict)
     itself = summaries.get_summary(tx, summary_id)
-    if itself is None or _is_hidden(itself):
-        return
-    for later in others:
-        # An import may bring the older decision last.
-        for verdict in judge_decision(later, [itself]) if later.at > mine.at else ():
+    # An import may bring the older decision last.
+    for later in others if itself and not _is_hidden(itself) else ():
+        for verdict in judge_decision(later, [itself]) if itself and later.at > mine.at else ():
             _apply_verdict(tx, later, verdict)
 
 

@@ -32,13 +32,7 @@ from memd.distill import text as sentences
 from memd.distill.edits import changed_only_settings, diff_edit, read_changes
 from memd.distill.episodes import Episode, EpisodeContext, Story
 from memd.distill.proof import command_output
-from memd.distill.proof.chains import (
-    FailureChain,
-    Outcome,
-    draft_failures,
-    find_chains,
-    tell_chains,
-)
+from memd.distill.proof.chains import FailureChain, draft_failures, find_chains, tell_chains
 from memd.distill.proof.checks import is_failing
 from memd.distill.titles.features import TITLE_CHARACTERS
 from memd.distill.titles.naming import ChosenTitle, name_turn
@@ -121,7 +115,7 @@ def draft_work(
     if not named.text:
         return None
     kind = Kind.CHANGE if doing.changed_something(story) else Kind.DISCOVERY
-    if any(chain.outcome is Outcome.FIXED for chain in chains):
+    if any(chain.outcome == "fixed" for chain in chains):
         kind = Kind.FIX
     changes = read_changes(story.edits, context.relative)
     is_only = changed_only_settings(story.edits, changes)

@@ -10,11 +10,11 @@ install, another way to call a program or a second run, is a line in the memory 
 and mended is nothing that anybody would look for.
 """
 
-import enum
 import posixpath
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
+from typing import Literal
 
 from memd.distill.edits import FileEdit, diff_edit
 from memd.distill.episodes import Dispute, EpisodeContext, ShellCommand, Story
@@ -48,14 +48,8 @@ OTHER_WAY = "other-way"
 _PROVEN = frozenset({SAME_COMMAND, WIDER_COMMAND})
 
 
-class Outcome(enum.Enum):
-    """The form in which a chain is remembered as."""
-
-    FIXED = enum.auto()
-    OPEN = enum.auto()
-    TOLD = enum.auto()
-    """A line in the memory of the work."""
-    NOTHING = enum.auto()
+Outcome = Literal["fixed", "open", "told", "nothing"]
+"""The form in which a chain is remembered; `told` is a line in the memory of the work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,7 +66,7 @@ class FailureChain:
     """`same-command`, `wider-command`, `other-way`, `unmended`, `silenced`, `suppressed` or `disputed`."""
     objection: str = ""
     """Why the pass proves nothing, as a sentence."""
-    outcome: Outcome = Outcome.NOTHING
+    outcome: Outcome = "nothing"
 
     @property
     def is_mended(self) -> bool:
@@ -269,20 +263,20 @@ def _judge(chain: FailureChain, story: Story) -> Outcome:
     if chain.is_mended:
         is_all = set(story.edits) == set(chain.edits) != set() and _names_code(chain)
         if is_reported or (is_all and not has_changed):
-            return Outcome.FIXED
+            return "fixed"
         is_slip = has_changed and not (
             _is_cured_outside(chain) or _answer_names_error(chain, story)
         )
-        return Outcome.NOTHING if is_slip else Outcome.TOLD
+        return "nothing" if is_slip else "told"
     if chain.rule in _PROVEN:
         # It passed as it was: only a test that fails at times is worth a word.
-        return Outcome.TOLD if _is_flaky(chain, story) else Outcome.NOTHING
+        return "told" if _is_flaky(chain, story) else "nothing"
     if chain.rule == OTHER_WAY:
-        return Outcome.TOLD
+        return "told"
     is_left = is_reported or (_names_code(chain) and not (has_changed and _goes_on(chain, story)))
     if chain.rule == SUPPRESSED or not is_left or not _stands(chain):
-        return Outcome.NOTHING
-    return Outcome.OPEN
+        return "nothing"
+    return "open"
 
 
 def _find_request(chain: FailureChain, story: Story) -> tuple[str, bool]:
@@ -461,7 +455,7 @@ def draft_failures(
     return [
         replace(_draft_failure(chain, story, context), slot=f"failure/{number}")
         for number, chain in enumerate(chains)
-        if chain.outcome in (Outcome.FIXED, Outcome.OPEN)
+        if chain.outcome in ("fixed", "open")
     ]
 
 
@@ -499,11 +493,10 @@ def tell_chains(
     told = (
         one
         for one in chains
-        if one.outcome in (Outcome.FIXED, Outcome.TOLD)
-        or (one.outcome is Outcome.OPEN and one.objection)
+        if one.outcome in ("fixed", "told") or (one.outcome == "open" and one.objection)
     )
     for chain in islice(told, _TOLD_MAX):
-        is_fixed = chain.outcome is Outcome.FIXED
+        is_fixed = chain.outcome == "fixed"
         errors = [error.line for _, error in _list_errors(chain) if error.line]
         yield from (f"Error: {line}" for line in errors[: _ERRORS_MAX if is_fixed else 1])
         if not errors:

@@ -340,7 +340,10 @@ def is_failing(command: ShellCommand) -> bool:
     if command.is_interrupted or command.is_background:
         return False
     if command.failed:
-        return not (_only_found_nothing(command) or _only_tells_of_a_pass(command))
+        # A `grep` at the end of a pipe selected no line, or the exit code is of something beside a check that passed.
+        is_empty = not _EXIT_CODE.sub("", command.output, count=1).strip()
+        found_nothing = is_empty and _ENDS_IN_GREP.search(command.command) is not None
+        return not (found_nothing or _only_tells_of_a_pass(command))
     if not command_output.is_check(command.command):
         return False
     if command_output.shows_failure(command.output):
@@ -351,14 +354,6 @@ def is_failing(command: ShellCommand) -> bool:
         is_hidden
         and not command_output.shows_pass(command.output)
         and command_output.shows_error(command.output)
-    )
-
-
-def _only_found_nothing(command: ShellCommand) -> bool:
-    """Return whether the exit code is that of a `grep` at the end of a pipe that selected no line."""
-    return (
-        _ENDS_IN_GREP.search(command.command) is not None
-        and not _EXIT_CODE.sub("", command.output, count=1).strip()
     )
 
 

@@ -77,8 +77,8 @@ def _find_error_line(output: str) -> tuple[str, int]:
                 return f"test failed: {tests[0]}{more}", _TEST_RANK
             if count := _FAILED_COUNT.search(output):
                 return f"{count[1]} tests failed", _TEST_RANK
-        telling = [line for line in found if not _is_weak(line)]
-        if telling:
+        weaker = (TOOLS["of another program"], TOOLS["warning line"])
+        if telling := [line for line in found if not any(one.match(line) for one in weaker)]:
             # An exception ends a traceback; of compilers and test runners the first line counts.
             return _name_panic(output, telling[-1 if rank == 0 else 0]), rank
         if found and weak is None and not TOOLS["warning line"].match(found[0]):
@@ -86,25 +86,13 @@ def _find_error_line(output: str) -> tuple[str, int]:
     return weak or (_find_last_complaint(output), _GENERAL_RANK + 1)
 
 
-def _is_weak(line: str) -> bool:
-    return (
-        TOOLS["of another program"].match(line) or TOOLS["warning line"].match(line)
-    ) is not None
-
-
 def _find_last_complaint(output: str) -> str:
     """The last line that says that something failed; empty if none does: a banner or progress tells nothing."""
-    lines = (line.strip() for line in reversed(output.split("\n")))
-    return next(
-        (
-            line
-            for line in lines
-            if not TOOLS["tells nothing"].match(line)
-            and not TOOLS["warning line"].match(line)
-            and TOOLS["says failure"].search(line)
-        ),
-        "",
-    )
+    for line in map(str.strip, reversed(output.split("\n"))):
+        is_mute = TOOLS["tells nothing"].match(line) or TOOLS["warning line"].match(line)
+        if not is_mute and TOOLS["says failure"].search(line):
+            return line
+    return ""
 
 
 def _continue_line(output: str, line: str) -> str:
@@ -118,10 +106,8 @@ def _continue_line(output: str, line: str) -> str:
 def _name_panic(output: str, line: str) -> str:
     """The line; of a panic of Rust the test and what it says, which is the next line."""
     match = TOOLS["panic"].search(output) if "panicked at" in line else None
-    if match is None:
-        return line
-    said = match["said"] or match["old"]
-    return f"{match['test']} panicked: {said}" if said else line
+    said = match and (match["said"] or match["old"])
+    return f"{match['test']} panicked: {said}" if match and said else line
 
 
 def ran_nowhere(output: str) -> bool:

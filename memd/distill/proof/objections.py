@@ -8,7 +8,7 @@ claim, so a plain `doesn't work` is enough. Conditions, yes-or-no questions and 
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from memd.distill import text as sentences
@@ -63,14 +63,17 @@ def find_denials(said: Utterance) -> list[Denial]:
     is_user = said.speaker == "User"
     text = sentences.extract_own_words(said.text)
     split = sentences.split_sentences(text[:_USER_CHARACTERS] if is_user else text)
-    found = []
-    for number, sentence in enumerate(split):
-        if (subject := _find_denied(sentence, split[number + 1 :], is_user=is_user)) is not None:
-            quote = sentences.clip_quote(sentence)
-            found.append(
-                Denial(said.event_id, said.at, said.speaker, quote, subject, name_sorts(sentence))
-            )
-    return found
+    found = (
+        (one, _find_denied(one, split[number:], is_user=is_user))
+        for number, one in enumerate(split, start=1)
+    )
+    return [
+        Denial(
+            said.event_id, said.at, said.speaker, sentences.clip_quote(one), subject, name_sorts(one)
+        )
+        for one, subject in found
+        if subject is not None
+    ]  # fmt: skip
 
 
 def find_story_denials(story: Story) -> list[Denial]:
@@ -90,7 +93,7 @@ def _find_denied(
         return frozenset()
     if DENIALS["other thing"].search(bare):
         return None
-    for clause in _split_clauses(bare):
+    for clause in DENIALS["clause end"].split(bare):
         if is_user:
             match = DENIALS["user says"].search(clause)
         else:
@@ -111,14 +114,6 @@ def _asks_whether(sentence: str) -> bool:
         sentence.rstrip("\"')”» ").endswith("?")
         or DENIALS["asks whether"].match(sentence) is not None
     )
-
-
-def _split_clauses(sentence: str) -> Iterator[str]:
-    start = 0
-    for match in DENIALS["clause end"].finditer(sentence):
-        yield sentence[start : match.start()]
-        start = match.end()
-    yield sentence[start:]
 
 
 def _is_conditional(clause: str, match: re.Match[str], sentence: str) -> bool:

@@ -158,14 +158,13 @@ def _choose_best_parts(
         if (rated := rate(one.stems, one)) > best_rate:
             best, best_rate = (one,), rated
         for other in parts:
-            if other.sentence <= one.sentence:
-                continue
-            if len(one.text) + len(other.text) + 2 > TITLE_CHARACTERS:
-                continue
-            if min(len(one.stems - other.stems), len(other.stems - one.stems)) < _NEW_STEMS_MIN:
-                continue
-            rated = rate(one.stems | other.stems, one, other) - _PAIR_PENALTY
-            if rated > best_rate:
+            if (
+                other.sentence > one.sentence
+                and len(one.text) + len(other.text) + 2 <= TITLE_CHARACTERS
+                and len(one.stems - other.stems) >= _NEW_STEMS_MIN
+                and len(other.stems - one.stems) >= _NEW_STEMS_MIN
+                and (rated := rate(one.stems | other.stems, one, other) - _PAIR_PENALTY) > best_rate
+            ):
                 best, best_rate = (one, other), rated
     return best
 
