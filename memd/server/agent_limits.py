@@ -42,11 +42,16 @@ class ControlCall:
     project: str | None = None
     """What it sees unless it names a project; None: what its request says."""
     command: Callable[[Any], Sequence[str] | None] | None = None
-    """Of what the user alone decides: his command for such a request; None for one that changes nothing."""
+    """Of what the user alone decides, but for its dry run: his command for such a request; None for one that changes nothing."""
+    name: str = ""
+    """Under which name the result stands in the answer, unless that is the answer itself."""
+    settles: bool = False
+    """Whether a search finds what it changed once it has answered."""
 
     def require_user(self, request: Any, mark: str) -> None:
         """Refuse what only the user decides; `mark` is what says that an agent asks for it."""
-        words = self.command(request) if self.command else None
+        is_dry_run = getattr(request, "dry_run", False)
+        words = self.command(request) if self.command and not is_dry_run else None
         if words is not None:
             raise BadRequest(callers.explain_refusal(shlex.join(["memd", *words]), mark))
 
