@@ -194,6 +194,13 @@ def find_memories(tx: Connection, ids: Sequence[int]) -> dict[int, Summary]:
     return store_summaries.summaries_by_ids(tx, possible) if possible else {}
 
 
+def require_memory(tx: Connection, number: int) -> Summary:
+    """One memory. UnknownId if there is none of this number."""
+    for found in find_memories(tx, [number]).values():
+        return found
+    raise UnknownId(f"there is no memory #{number}")
+
+
 def plan_selection(tx: Connection, selection: ForgetSelection) -> ForgetPlan:
     """Plan to forget a selection. BadRequest if it is empty, UnknownId if no id exists."""
     bounds = selection.bounds

@@ -15,9 +15,10 @@ from memd.belief.notes import split_note
 from memd.belief.standing import describe_scope
 from memd.belief.supersede import find_equal
 from memd.capture.prepare import CaptureRequest
-from memd.consolidate import undo
+from memd.consolidate import runs
+from memd.consolidate.forget import require_memory
 from memd.consolidate.remember import NewMemory
-from memd.errors import BadRequest, UnknownId
+from memd.errors import BadRequest
 from memd.injection.page import estimate_tokens
 from memd.models import GLOBAL_PROJECT, Authority, Kind, Project, Summary
 from memd.recall.provenance import describe_rule
@@ -98,7 +99,7 @@ class ReviewControl:
         now = self._app.clock()
 
         def write(tx: Connection) -> JsonObject:
-            one = _require_memory(tx, request.id)
+            one = require_memory(tx, request.id)
             found = next(iter(read_rules(tx, [one])), None)
             if not request.off and (found is None or not found.checks):
                 waits = found and "; ".join(map(str, found.proposed))
@@ -153,10 +154,10 @@ class ReviewControl:
     async def undo(self, request: requests.UndoRequest, _: Caller) -> JsonObject:
         """Take back the last change of any kind, or the named one; or list the last, with what undoing each does."""
         if request.listed:
-            listed = await self._app.db.read(lambda tx: undo.list_changes(tx, _CHANGES_MAX))
+            listed = await self._app.db.read(lambda tx: runs.list_changes(tx, _CHANGES_MAX))
             return {"changes": listed}
         now, what = self._app.clock(), request.what
-        undone = await self._app.db.write(lambda tx: undo.undo_change(tx, what, now))
+        undone = await self._app.db.write(lambda tx: runs.undo_change(tx, what, now))
         self._app.curator.on_written()
         self._app.guard.nudge()
         return {"undone": undone}
@@ -165,7 +166,7 @@ class ReviewControl:
         """Let a taste that was noted in two projects hold in all; what says it in each is hidden by it."""
 
         def find(tx: Connection) -> tuple[Summary, list[Summary]]:
-            one = _require_memory(tx, number)
+            one = require_memory(tx, number)
             return one, _find_elsewhere(tx, one, _list_projects(tx))
 
         one, others = await self._app.db.read(find)
@@ -189,15 +190,8 @@ class ReviewControl:
         return {"id": number, "verdict": "everywhere", **done}
 
 
-def _require_memory(tx: Connection, number: int) -> Summary:
-    one = summaries.get_summary(tx, number)
-    if one is None:
-        raise UnknownId(f"there is no memory #{number}")
-    return one
-
-
 def _apply_verdict(tx: Connection, number: int, verdict: str, now: int) -> JsonObject:
-    one = _require_memory(tx, number)
+    one = require_memory(tx, number)
     if verdict == "undo":
         said = rejections.take_back(tx, number)
         return {"id": said.summary_id, "verdict": "undo", "was": said.verdict}
