@@ -113,7 +113,8 @@ class Curator:
 
     async def _write(self, work: Callable[[Connection], T]) -> T:
         result = await self.db.write(work)
-        self.on_written()
+        if result:  # else nothing was changed
+            self.on_written()
         return result
 
     def _redact_edit(self, edit: MemoryEdit) -> MemoryEdit:

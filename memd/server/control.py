@@ -3,6 +3,7 @@
 import contextlib
 import json
 import os
+from collections.abc import Awaitable, Callable
 from dataclasses import replace
 from functools import partial
 from typing import get_args
@@ -413,15 +414,15 @@ class Control:
     # ── Maintenance ──────────────────────────────────────────────────────────────────────────────
 
     async def _rebuild_index(self, request: requests.ReindexRequest, _: Caller) -> object:
-        again = self._app.redistiller
-        if request.memories:
-            return await (again.preview() if request.dry_run else again.redistil())
-        if request.dry_run:
+        app, again = self._app, self._app.redistiller
+        if request.dry_run and not request.memories:
             raise BadRequest("dry_run: only distilling the memories again has a preview")
-        if request.embeddings:
-            return await self._app.vector_maintenance.reembed()
-        await self._app.indexer.reindex()
-        return None
+        rebuild: Callable[[], Awaitable[object]] = app.indexer.reindex
+        if request.memories:
+            rebuild = again.preview if request.dry_run else again.redistil
+        elif request.embeddings:
+            rebuild = app.vector_maintenance.reembed
+        return await rebuild()
 
     async def _vacuum_vault(self, request: requests.DryRunRequest, _: Caller) -> JsonObject:
         retention = self._app.retention
