@@ -18,7 +18,7 @@ from memd.consolidate.forget import ForgetResult, ForgetSelection
 from memd.consolidate.judgments import REASON_CHARACTERS_MAX, NewJudgment, apply_judgment
 from memd.consolidate.projects import ProjectMerge, UndoneMerge
 from memd.consolidate.remember import NewMemory, RememberResult, remember
-from memd.errors import BadRequest, UnknownId
+from memd.errors import BadRequest
 from memd.models import (
     SETTINGS_NODE,
     Authority,
@@ -113,7 +113,8 @@ class Curator:
 
     async def _write(self, work: Callable[[Connection], T]) -> T:
         result = await self.db.write(work)
-        self.on_written()
+        if result:  # else nothing was changed
+            self.on_written()
         return result
 
     def _redact_edit(self, edit: MemoryEdit) -> MemoryEdit:
@@ -226,9 +227,7 @@ def _first_sentence(text: str) -> str:
 
 
 def _pin_memory(tx: Connection, summary_id: int, pinned: bool, by: Authority, now: int) -> Summary:
-    summary = forget.find_memories(tx, [summary_id]).get(summary_id)
-    if summary is None:
-        raise UnknownId(f"there is no memory #{summary_id}")
+    summary = forget.require_memory(tx, summary_id)
     if summary.rejected_at is not None and pinned:
         raise BadRequest(
             f"#{summary_id} was rejected; `memd review --undo {summary_id}` takes that back"
@@ -248,9 +247,7 @@ def _pin_memory(tx: Connection, summary_id: int, pinned: bool, by: Authority, no
 
 def edit_memory(tx: Connection, edit: MemoryEdit, now: int) -> int:
     """Write the new version; its id. UnknownId, or BadRequest if it is hidden or says nothing else."""
-    old = summaries.get_summary(tx, edit.id)
-    if old is None:
-        raise UnknownId(f"there is no memory #{edit.id}")
+    old = forget.require_memory(tx, edit.id)
     if old.superseded_by is not None:
         raise BadRequest(f"#{old.id} is hidden by #{old.superseded_by}: edit that one")
     title, text = edit.title or old.title, edit.text or old.body

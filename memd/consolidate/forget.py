@@ -11,7 +11,7 @@ import json
 import re
 from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from memd.belief import supersede
@@ -76,18 +76,40 @@ class EventExcerpt:
     """Its beginning, on one line."""
 
 
-@dataclass(frozen=True, slots=True)
-class ForgetResult:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgottenRows:
+    """What goes, and what that changes."""
+
+    ids: tuple[int, ...] = ()
+    """All of the memories."""
+    event_ids: tuple[int, ...] = ()
+    """Events that only forgotten memories derive from, or that say the words."""
+    event_excerpts: tuple[EventExcerpt, ...] = ()
+    """The first of the events."""
+    revived: tuple[int, ...] = ()
+    """Memories that were hidden by a forgotten one and are visible again."""
+    also_in: tuple[int, ...] = ()
+    """Memories that stay and derive from the same events."""
+    uncited: tuple[int, ...] = ()
+    """Memories that stay, and lose an event that they derive from."""
+    unknown: tuple[int, ...] = ()
+    rows: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """What repeats the words, a remnant of `erasure.SOURCES` → the ids of its rows."""
+    imported_files: tuple[str, ...] = ()
+    """Paths of files whose mark as imported goes."""
+    attached: Mapping[str, int] = field(default_factory=dict)
+    """Table → how many rows of it go with the memories and events."""
+    stays: Mapping[str, int] = field(default_factory=dict)
+    """Table and column of names of projects and sessions → how many contain the words, and stay."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetResult(ForgottenRows):
     """Counts of what was erased, or would be."""
 
     summaries: tuple[Summary, ...]
     """The first of the memories."""
     events: int
-    revived: tuple[int, ...]
-    """Memories that were hidden by a forgotten one and are visible again."""
-    also_in: tuple[int, ...]
-    """Memories that stay and derive from the same events."""
-    unknown: tuple[int, ...]
     is_dry_run: bool
     count: int = 0
     """The number of memories."""
@@ -99,25 +121,10 @@ class ForgetResult:
     """The name of this plan: with it, exactly this is erased, or nothing."""
     backups: tuple[str, ...] = ()
     """Files that may still contain what was forgotten."""
-    ids: tuple[int, ...] = ()
-    """All of the memories."""
-    event_ids: tuple[int, ...] = ()
-    event_excerpts: tuple[EventExcerpt, ...] = ()
-    """The first of the events."""
-    uncited: tuple[int, ...] = ()
-    """Memories that stay, and lose an event that they derive from."""
     kept_prompts: int = 0
     """The user's own prompts, which an agent cannot erase."""
-    rows: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """What repeats the words, a remnant of `erasure.SOURCES` → the ids of its rows."""
-    imported_files: tuple[str, ...] = ()
-    """Paths of files whose mark as imported goes."""
-    attached: Mapping[str, int] = field(default_factory=dict)
-    """Table → how many rows of it go with the memories and events."""
     lines: Mapping[str, int] = field(default_factory=dict)
     """`log` or `spool` → how many of its lines go."""
-    stays: Mapping[str, int] = field(default_factory=dict)
-    """Table and column of names of projects and sessions → how many contain the words, and stay."""
     leftovers: tuple[str, ...] = ()
     """Files that a killed backup, restore or import has left, which go."""
     pending: str = ""
@@ -126,33 +133,20 @@ class ForgetResult:
     """Why nothing was erased, though it was asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class ForgetPlan:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetPlan(ForgottenRows):
     """The rows to erase, and what follows from it."""
 
-    ids: tuple[int, ...] = ()
     shown: tuple[Summary, ...] = ()
-    event_ids: tuple[int, ...] = ()
-    """Events that only forgotten memories derive from, or that say the words."""
-    event_excerpts: tuple[EventExcerpt, ...] = ()
-    revived: tuple[int, ...] = ()
     handed_on: tuple[tuple[int, Supersession], ...] = ()
     """(the memory that hides from now on, the supersession by a forgotten memory in between)."""
-    also_in: tuple[int, ...] = ()
-    uncited: tuple[int, ...] = ()
     kept_events: tuple[int, ...] = ()
     kept_prompts: tuple[int, ...] = ()
     sessions: tuple[Session, ...] = ()
     project_id: int | None = None
     """The project to erase with its last session."""
-    unknown: tuple[int, ...] = ()
     since: int | None = None
     """When the first of all this was written, UTC milliseconds; None if nothing is erased."""
-    rows: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """A remnant of `erasure.SOURCES` → the ids of its rows that say the words."""
-    imported_files: tuple[str, ...] = ()
-    attached: Mapping[str, int] = field(default_factory=dict)
-    stays: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def token(self) -> str:
@@ -170,12 +164,10 @@ class ForgetPlan:
     def report(self, *, is_dry_run: bool) -> ForgetResult:
         """The plan as a result."""
         return ForgetResult(
-            self.shown, len(self.event_ids), self.revived, self.also_in, self.unknown, is_dry_run,
-            count=len(self.ids), kept_events=len(self.kept_events),
-            sessions=tuple(one.title or one.key for one in self.sessions), token=self.token,
-            ids=self.ids, event_ids=self.event_ids, event_excerpts=self.event_excerpts,
-            uncited=self.uncited, kept_prompts=len(self.kept_prompts), rows=self.rows,
-            imported_files=self.imported_files, attached=self.attached, stays=self.stays,
+            summaries=self.shown, events=len(self.event_ids), is_dry_run=is_dry_run, count=len(self.ids),
+            kept_events=len(self.kept_events), kept_prompts=len(self.kept_prompts), token=self.token,
+            sessions=tuple(one.title or one.key for one in self.sessions),
+            **{one.name: getattr(self, one.name) for one in fields(ForgottenRows)},
         )  # fmt: skip
 
     def split(self) -> list["ForgetPlan"]:
@@ -186,7 +178,7 @@ class ForgetPlan:
         for start in range(0, len(self.ids), _SUMMARIES_PER_SLICE):
             ids = self.ids[start : start + _SUMMARIES_PER_SLICE]
             handed_on = tuple(one for one in self.handed_on if one[1].newer_id in ids)
-            slices.append(ForgetPlan(ids, handed_on=handed_on))
+            slices.append(ForgetPlan(ids=ids, handed_on=handed_on))
         for start in range(0, len(self.event_ids), _EVENTS_PER_SLICE):
             part = self.event_ids[start : start + _EVENTS_PER_SLICE]
             slices.append(ForgetPlan(event_ids=part))
@@ -201,6 +193,13 @@ def find_memories(tx: Connection, ids: Sequence[int]) -> dict[int, Summary]:
     """Return these memories by id; numbers that cannot be an id are ignored."""
     possible = sorted({number for number in ids if 0 < number <= _ROW_ID_MAX})
     return store_summaries.summaries_by_ids(tx, possible) if possible else {}
+
+
+def require_memory(tx: Connection, number: int) -> Summary:
+    """One memory. UnknownId if there is none of this number."""
+    for found in find_memories(tx, [number]).values():
+        return found
+    raise UnknownId(f"there is no memory #{number}")
 
 
 def plan_selection(tx: Connection, selection: ForgetSelection) -> ForgetPlan:
@@ -325,8 +324,8 @@ def _identifying_texts(value: Any) -> Iterator[str]:
 def _make_excerpt(event: Event) -> EventExcerpt:
     payload = event.payload
     tool_input = payload.get("tool_input")
-    fields = {**(tool_input if isinstance(tool_input, dict) else {}), **payload}
-    said = [one for name in _EXCERPT_FIELDS if isinstance(one := fields.get(name), str)]
+    given = {**(tool_input if isinstance(tool_input, dict) else {}), **payload}
+    said = [one for name in _EXCERPT_FIELDS if isinstance(one := given.get(name), str)]
     rest = words_of_payload({k: v for k, v in payload.items() if k != "cwd"})
     text = next(filter(str.strip, said), None) or " ".join(rest)
     excerpt = one_line(text, _EXCERPT_CHARACTERS)

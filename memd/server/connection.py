@@ -29,8 +29,7 @@ from memd.server.service import MemoryService
 if TYPE_CHECKING:
     from mcp.server.lowlevel import Server
 
-    from memd.server.mcp_session import McpSession
-    from memd.server.tools import ToolHandlers
+    from memd.server.tools import McpSession, ToolHandlers
 
 REQUESTS_MAX = 16
 """Requests of one connection that run at a time. Further ones wait in the socket."""
@@ -118,14 +117,13 @@ class McpEndpoint:
                 self._tools = ToolHandlers(self._service)
                 self._server = self._tools.make_server()
                 gc.freeze()  # as at start: a collection that walked the SDK would take 30 ms
-        from memd.server.mcp_session import McpSession  # noqa: PLC0415  # see above
+        from memd.server.tools import McpSession  # noqa: PLC0415  # see above
 
         return McpSession(self._server, self._tools, caller, send, end_request)
 
 
 def _import_sdk() -> None:
     """Import in a worker thread, so that the event loop goes on answering."""
-    import memd.server.mcp_session  # noqa: PLC0415
     import memd.server.tools  # noqa: F401, PLC0415
 
 

@@ -59,7 +59,7 @@ class OverviewControl:
             "memd/sessions": ControlCall(requests.PageRequest, self.list_sessions, reads=True),
             "memd/activity": ControlCall(requests.ActivityRequest, self.count_activity, reads=True),
             "memd/injected": ControlCall(requests.InjectedRequest, self.list_injections, reads=True),
-            "memd/told": ControlCall(requests.ToldRequest, self.report_told, reads=True),
+            "memd/told": ControlCall(requests.ToldRequest, lambda asked, _: self._app.outcomes.report(asked.weeks), reads=True),
         }  # fmt: skip
 
     async def summarize(self, request: requests.OverviewRequest, caller: Caller) -> JsonObject:
@@ -160,10 +160,6 @@ class OverviewControl:
         found = await self._count(key, lambda tx: lists.count_activity(tx, ids, grid))
         return to_plain(found)  # type: ignore[no-any-return]  # an object
 
-    async def report_told(self, request: requests.ToldRequest, _: Caller) -> JsonObject:
-        """Report injections by weeks, their outcomes and costs."""
-        return await self._app.outcomes.report(request.weeks)
-
     async def list_injections(
         self, request: requests.InjectedRequest, caller: Caller
     ) -> JsonObject:
@@ -252,8 +248,7 @@ class OverviewControl:
         self, request: requests.ScopedRequest, caller: Caller
     ) -> tuple[int, ...]:
         """The projects in question, each by its id."""
-        directory = request.directory or caller.directory
-        scope = await self._scopes.find_scope(directory, request.project)
+        scope = await self._scopes.find_asked(request, caller)
         return await self._app.db.read(scope.list_ids)
 
 

@@ -12,7 +12,7 @@ from memd.capture import project as capture_project
 from memd.capture.project import ProjectIdentity, ProjectOverrides, list_worktrees
 from memd.errors import BadRequest, UnknownId
 from memd.models import GLOBAL_PROJECT, Project, Session, SessionRef, Summary
-from memd.server.requests import RememberRequest
+from memd.server.requests import ProjectRequest, RememberRequest, ScopedRequest
 from memd.store import links, projects, summaries
 from memd.store.database import Connection, Database
 from memd.text import unique
@@ -97,6 +97,12 @@ class ScopeResolver:
             return ProjectScope(None)
         key = await self._resolve_key(project)
         return await read(lambda tx: _named_scope(tx, project, key))
+
+    async def find_asked(
+        self, request: ScopedRequest | ProjectRequest, caller: Caller
+    ) -> ProjectScope:
+        """Return the projects that a call asks for."""
+        return await self.find_scope(request.directory or caller.directory, request.project)
 
     async def find_project(self, name: str) -> Project:
         """Find the one project of this directory, key or name; BadRequest if there is none, or several."""

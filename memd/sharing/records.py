@@ -28,6 +28,7 @@ from memd.store.export_rows import (
     TEXTS,
     TIME,
     FieldType,
+    check_values,
     one_of,
 )
 from memd.store.pages.reviews import VERDICTS
@@ -257,12 +258,7 @@ def _check_value(kind: str, value: Any) -> None:
     types = SCHEMA[kind]
     if not isinstance(value, dict) or not value.keys() >= types.keys():
         raise BadRequest(f"a {kind} that has not the fields of one")
-    for name, expected in types.items():
-        if (value[name] is None and name in _OPTIONAL) or expected.accepts(value[name]):
-            continue
-        if expected.is_of_newer(value[name]):
-            raise RecordTooNew(f"{kind} with {name} {str(value[name])[:40]}")
-        raise BadRequest(f"{name} of this {kind} must be {expected.description}")
+    check_values(kind, {name: value[name] for name in types}, types, _OPTIONAL)
 
 
 def _check_name(record: Record) -> None:

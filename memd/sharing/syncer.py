@@ -194,7 +194,7 @@ class _Run:
         await self.syncer.note(self._note_changes)
         # What is forgotten is known before what still says it: a log there may be an old one.
         async for batch in self._read(only_erasures=True):
-            await self._merge_erasures(batch)
+            await self._write_parts(batch.records, self._merge_part)
         async for batch in self._read():
             await self._merge(batch)
         await db.write(self._finish_merging)
@@ -290,16 +290,14 @@ class _Run:
         """Note what was changed here, in transactions that are short: finding it takes longer."""
         db = self.syncer.db
         changed = await db.read(lambda tx: self._replica(tx).find_changed_memories())
-        for part in _slice(changed):
-            await db.write(partial(self._note_memories, uids=part))
+        await self._write_parts(changed, lambda tx, uids: self._replica(tx).note_memories(uids))
         await db.write(lambda tx: self._replica(tx).note_rest())
 
-    def _note_memories(self, tx: Connection, uids: Sequence[str]) -> None:
-        self._replica(tx).note_memories(uids)
-
-    async def _merge_erasures(self, batch: LogBatch) -> None:
-        for part in _slice(batch.records):
-            await self.syncer.db.write(partial(self._merge_part, records=part))
+    async def _write_parts(
+        self, items: Sequence[_T], work: Callable[[Connection, Sequence[_T]], object]
+    ) -> None:
+        for part in _slice(items):
+            await self.syncer.db.write(lambda tx: work(tx, part))  # noqa: B023  # it is awaited
 
     def _merge_part(
         self, tx: Connection, records: Sequence[Record], batch: LogBatch | None = None

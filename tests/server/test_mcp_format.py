@@ -309,7 +309,14 @@ def test_mem_remember_names_the_memories_that_are_replaced():
 def test_only_a_dry_run_of_mem_forget_says_what_to_do_next():
     check = partial(check_response, ForgetResponse)
     shown = mcp_format.format_forgotten(
-        ForgetResult((MEMORY,), 7, (1,), (2,), (99,), is_dry_run=True)
+        ForgetResult(
+            summaries=(MEMORY,),
+            events=7,
+            revived=(1,),
+            also_in=(2,),
+            unknown=(99,),
+            is_dry_run=True,
+        )
     )
     assert shown["would_forget"][0]["id"] == 12
     assert (shown["events"], shown["revived"], shown["also_in"], shown["unknown"]) == (
@@ -320,7 +327,9 @@ def test_only_a_dry_run_of_mem_forget_says_what_to_do_next():
     )
     assert "dry_run: false" in shown["next"]
     check(shown)
-    done = mcp_format.format_forgotten(ForgetResult((MEMORY,), 0, (), (), (), is_dry_run=False))
+    done = mcp_format.format_forgotten(
+        ForgetResult(summaries=(MEMORY,), events=0, is_dry_run=False)
+    )
     assert set(done) == {"dry_run", "forgot", "events"}
     check(done)
 

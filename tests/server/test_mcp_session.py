@@ -7,8 +7,8 @@ from mcp import Client, ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.shared.message import SessionMessage
 
-from memd.server import mcp_session
-from memd.server.mcp_session import DirectCalls
+from memd.server import tools as mcp_tools
+from memd.server.tools import DirectCalls
 
 TOOLS = [
     "mem_search", "mem_timeline", "mem_why", "mem_get", "mem_remember", "mem_forget", "mem_pin",
@@ -158,8 +158,8 @@ async def test_a_call_beside_the_sdk_is_answered_as_the_sdk_does_to_the_byte(
     monkeypatch.setattr(DirectCalls, "make_line", count_line)
     lines = []
     async with server.open():
-        for tools in (mcp_session.DIRECT_TOOLS, frozenset()):
-            monkeypatch.setattr(mcp_session, "DIRECT_TOOLS", tools)
+        for tools in (mcp_tools.DIRECT_TOOLS, frozenset()):
+            monkeypatch.setattr(mcp_tools, "DIRECT_TOOLS", tools)
             direct.clear()
             async with connect() as client:
                 if era == "stateless":

@@ -80,68 +80,41 @@ class SharedRow:
         return digest(repr(self.content), *filter(None, [self.unknown]))
 
 
-_SELECTS: Mapping[str, tuple[str, str, str]] = {
-    "memory": (
-        (
-            f"m.uid, '', '', m.updated_at, m.authority, 1, m.rule, p.key, m.confidence, {_UNKNOWN},"
-            f" {', '.join(f'm.{name}' for name in _MEMORY_COLUMNS)}, {_SETTINGS}"
-            " FROM summaries m JOIN projects p ON p.id = m.project_id WHERE m.author = ''"
-        ),
-        "m.uid = ?1",
-        "m.id",
-    ),
-    "pin": (
-        (
-            "m.uid, '', '', m.pinned_at, coalesce(m.pinned_by, 5), 1, '', '', 0, NULL, m.pinned_at, coalesce(m.pinned_by, 5)"
-            " FROM summaries m WHERE m.pinned_at IS NOT NULL AND m.author = ''"
-        ),
-        "m.uid = ?1",
-        "m.id",
-    ),
-    "review": (
-        (
-            # A rejection outranks what a device said that did not know of it.
-            "m.uid, '', '', v.at, iif(v.verdict = 'rejected', 5, 4), 1, '', '', 0, NULL, v.verdict, v.at,"
-            " (SELECT f.uid FROM summaries f WHERE f.id = v.follows)"
-            " FROM reviews v JOIN summaries m ON m.id = v.summary_id WHERE m.author = ''"
-        ),
-        "m.uid = ?1",
-        "m.id",
-    ),
-    "supersession": (
-        (
-            "n.uid, '', o.uid, coalesce(x.undone_at, x.at), max(iif(x.undone_at IS NULL, 0, 4),"
-            f" iif(x.rule = 'judged', coalesce({_JUDGE}, 3), n.authority),"
-            " o.authority, coalesce(o.pinned_by, 0)), x.undone_at IS NULL, x.rule, '', 0, NULL,"
-            " x.rule, x.cosine, x.guard, x.at FROM supersessions x"
-            f" JOIN summaries n ON n.id = x.newer_id JOIN summaries o ON o.id = x.older_id WHERE {_BOTH_OWN}"
-        ),
-        "n.uid = ?1 AND o.uid = ?3",
-        "x.undone_at IS NULL, x.id",
-    ),
-    "judgment": (
-        (
-            "min(n.uid, o.uid), '', max(n.uid, o.uid), coalesce(x.undone_at, x.at),"
-            f" iif(x.who = 'user', {Authority.USER_HAND.code}, {Authority.AGENT_CALL.code}), x.undone_at IS NULL,"
-            " '', '', 0, NULL, n.uid, x.relation, x.reason, x.who, x.at FROM judgments x"
-            f" JOIN summaries n ON n.id = x.newer_id JOIN summaries o ON o.id = x.older_id WHERE {_BOTH_OWN}"
-        ),
-        "n.uid IN (?1, ?3) AND o.uid IN (?1, ?3)",
-        "x.undone_at IS NULL, x.id",
-    ),
-    "edge": (
-        (
-            "n.uid, x.type, o.uid, x.at, 0, 1, x.rule, '', 0, NULL, x.confidence, x.rule, x.at,"
-            " json_remove(x.detail, '$.run') FROM edges x"
-            " JOIN summaries n ON n.id = CAST(x.from_id AS INTEGER) JOIN summaries o ON o.id = CAST(x.to_id AS INTEGER)"
-            " WHERE x.from_kind = 'summary' AND x.to_kind = 'summary'"
-            f" AND x.from_id <> x.to_id AND {_BOTH_OWN}"
-        ),
-        "n.uid = ?1 AND x.type = ?2 AND o.uid = ?3",
-        "x.id",
-    ),
+_SOURCES: Mapping[str, str] = {
+    "memory": f"m.uid, '', '', m.updated_at, m.authority, 1, m.rule, p.key, m.confidence, {_UNKNOWN},"
+    f" {', '.join(f'm.{name}' for name in _MEMORY_COLUMNS)}, {_SETTINGS}"
+    " FROM summaries m JOIN projects p ON p.id = m.project_id WHERE m.author = ''",
+    "pin": "m.uid, '', '', m.pinned_at, coalesce(m.pinned_by, 5), 1, '', '', 0, NULL, m.pinned_at, coalesce(m.pinned_by, 5)"
+    " FROM summaries m WHERE m.pinned_at IS NOT NULL AND m.author = ''",
+    # A rejection outranks what a device said that did not know of it.
+    "review": "m.uid, '', '', v.at, iif(v.verdict = 'rejected', 5, 4), 1, '', '', 0, NULL, v.verdict, v.at,"
+    " (SELECT f.uid FROM summaries f WHERE f.id = v.follows)"
+    " FROM reviews v JOIN summaries m ON m.id = v.summary_id WHERE m.author = ''",
+    "supersession": "n.uid, '', o.uid, coalesce(x.undone_at, x.at), max(iif(x.undone_at IS NULL, 0, 4),"
+    f" iif(x.rule = 'judged', coalesce({_JUDGE}, 3), n.authority),"
+    " o.authority, coalesce(o.pinned_by, 0)), x.undone_at IS NULL, x.rule, '', 0, NULL,"
+    " x.rule, x.cosine, x.guard, x.at FROM supersessions x"
+    f" JOIN summaries n ON n.id = x.newer_id JOIN summaries o ON o.id = x.older_id WHERE {_BOTH_OWN}",
+    "judgment": "min(n.uid, o.uid), '', max(n.uid, o.uid), coalesce(x.undone_at, x.at),"
+    f" iif(x.who = 'user', {Authority.USER_HAND.code}, {Authority.AGENT_CALL.code}), x.undone_at IS NULL,"
+    " '', '', 0, NULL, n.uid, x.relation, x.reason, x.who, x.at FROM judgments x"
+    f" JOIN summaries n ON n.id = x.newer_id JOIN summaries o ON o.id = x.older_id WHERE {_BOTH_OWN}",
+    "edge": "n.uid, x.type, o.uid, x.at, 0, 1, x.rule, '', 0, NULL, x.confidence, x.rule, x.at,"
+    " json_remove(x.detail, '$.run') FROM edges x"
+    " JOIN summaries n ON n.id = CAST(x.from_id AS INTEGER) JOIN summaries o ON o.id = CAST(x.to_id AS INTEGER)"
+    " WHERE x.from_kind = 'summary' AND x.to_kind = 'summary'"
+    f" AND x.from_id <> x.to_id AND {_BOTH_OWN}",
+}  # fmt: skip
+"""Kind → its columns and tables."""
+_CONDITIONS: Mapping[str, tuple[str, str]] = {
+    "memory": ("m.uid = ?1", "m.id"),
+    "pin": ("m.uid = ?1", "m.id"),
+    "review": ("m.uid = ?1", "m.id"),
+    "supersession": ("n.uid = ?1 AND o.uid = ?3", "x.undone_at IS NULL, x.id"),
+    "judgment": ("n.uid IN (?1, ?3) AND o.uid IN (?1, ?3)", "x.undone_at IS NULL, x.id"),
+    "edge": ("n.uid = ?1 AND x.type = ?2 AND o.uid = ?3", "x.id"),
 }
-"""Kind → (columns and tables, the condition for one thing, the order in which the last row counts)."""
+"""Kind → (the condition for one thing, the order in which the last row counts)."""
 
 
 def read_statements(tx: Connection, kind: str) -> dict[tuple[str, str, str], SharedRow]:
@@ -154,15 +127,14 @@ def read_statements(tx: Connection, kind: str) -> dict[tuple[str, str, str], Sha
 
 def each_statement(tx: Connection, kind: str) -> Iterator[SharedRow]:
     """Yield the same, one row after the other: of several about one thing the last counts."""
-    source, _, order = _SELECTS[kind]
-    for row in tx.execute(f"SELECT {source} ORDER BY {order}"):
+    for row in tx.execute(f"SELECT {_SOURCES[kind]} ORDER BY {_CONDITIONS[kind][1]}"):
         yield _to_statement(row)
 
 
 def read_statement(tx: Connection, kind: str, one: str, link: str, other: str) -> SharedRow | None:
     """Read the tables' state of one thing; None if they never had it."""
-    source, condition, order = _SELECTS[kind]
-    sql = f"SELECT {source} AND {condition} AND ?2 IS ?2 AND ?3 IS ?3 ORDER BY {order}"
+    condition, order = _CONDITIONS[kind]
+    sql = f"SELECT {_SOURCES[kind]} AND {condition} AND ?2 IS ?2 AND ?3 IS ?3 ORDER BY {order}"
     rows = fetch_all(tx, sql, (one, link, other))
     return _to_statement(rows[-1]) if rows else None
 
