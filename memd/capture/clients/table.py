@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from memd.capture.clients import codex, copilot, cursor, tools
-from memd.capture.clients.tools import get_text, has_texts, rename
+from memd.capture.clients.tools import has_texts, rename
 from memd.models import AGENTS_IMPORT
 
 CLAUDE_CODE = "claude-code"
@@ -57,11 +57,7 @@ class KnownClient:
 def _translate_imported(payload: Mapping[str, Any], _: str | None = None) -> dict[str, Any]:
     """Return a payload in the words of Claude Code's hooks."""
     fields = rename(payload, {})
-    tool = get_text(fields, "tool_name")
-    if tool is not None:
-        tool = fields["tool_name"] = _IMPORTED_TOOLS.get(tool) or tools.name_tool(tool)
-        cwd = get_text(fields, "cwd")
-        fields["tool_input"] = tools.translate_input(tool, fields.get("tool_input"), cwd)
+    tools.translate_call(fields, _IMPORTED_TOOLS)
     return fields
 
 

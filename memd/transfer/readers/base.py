@@ -12,7 +12,7 @@ import contextlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -173,6 +173,16 @@ class SessionReader:
         """Return when the last line with a time was written, UTC milliseconds."""
         return self.queue.at
 
+    def count_other(self, kind: object, known: Collection[str] = ()) -> None:
+        """Count a line that tells nothing of the work: of an unknown type under its name, while there are few such names."""
+        reason = "not conversation" if kind in known else "unknown line"
+        if kind not in known and isinstance(kind, str) and _TYPE_NAME.fullmatch(kind):
+            named = f"unknown line {kind}"
+            told = sum(one.startswith("unknown line ") for one in self.skipped)
+            if named in self.skipped or told < _TYPES_TOLD_MAX:
+                reason = named
+        self.skipped[reason] += 1
+
     def feed(self, line: bytes | str) -> list[ImportedPayload]:
         """Return the payloads that this line completes."""
         raise NotImplementedError
@@ -197,17 +207,6 @@ def read_object(line: bytes | str, skipped: Counter[str]) -> Mapping[str, Any] |
         skipped[_NO_OBJECT] += 1
         return None
     return raw
-
-
-def count_unknown(kind: object, skipped: Counter[str]) -> None:
-    """Count a line of a type that the reader does not know, under its name while there are few such names."""
-    reason = "unknown line"
-    if isinstance(kind, str) and _TYPE_NAME.fullmatch(kind):
-        named = f"unknown line {kind}"
-        told = sum(one.startswith("unknown line ") for one in skipped)
-        if named in skipped or told < _TYPES_TOLD_MAX:
-            reason = named
-    skipped[reason] += 1
 
 
 def is_not_understood(reason: str) -> bool:
