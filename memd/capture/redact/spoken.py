@@ -114,11 +114,11 @@ def _find_around(text: str, start: int, end: int, word: Word) -> Iterator[Found]
     if is_noun:
         following = ""  # most words after "password" are nouns: "password field"
     value = _find_value(text, start, end, word, following)
-    if value is not None:
-        yield (*value, _rule(word))
-    is_about = is_noun and value is None and not is_of_change(text, end, word)
-    for other in () if is_about else _find_others(text, start, end, word, value):
-        yield (*other, _rule(word))
+    found = [] if value is None else [value]
+    if value is not None or not is_noun or is_of_change(text, end, word):
+        found += _find_others(text, start, end, word, value)
+    for span in found:
+        yield (*span, "password" if word.is_password else "token")
 
 
 def _find_value(text: str, start: int, end: int, word: Word, following: str) -> _Span | None:
@@ -332,10 +332,6 @@ def _may_go_on(text: str, end: int, word: Word) -> bool:
     return any(among(word, kind, low) for kind in ("being", "small", "of", "to"))
 
 
-def _rule(word: Word) -> str:
-    return "password" if word.is_password else "token"
-
-
 def _find_after(  # noqa: PLR0911  # one for each form of the grammar
     text: str, start: int, end: int, word: Word
 ) -> _Span | None:
@@ -384,11 +380,9 @@ def _continues_phrase(token: SpokenToken, word: Word, n: int, *, is_of: bool) ->
 
     In English what is said of a noun after the word is not said of the secret: "the password policy is".
     """
-    if token.raw.endswith(_BREAKS):
-        return False
-    if not word.is_english or n or is_of or token.raw[0] == "(":
-        return True
-    return among(word, "small", token.bare.lower())
+    is_free = not word.is_english or n > 0 or is_of or token.raw[0] == "("
+    is_phrase = is_free or among(word, "small", token.bare.lower())
+    return is_phrase and not token.raw.endswith(_BREAKS)
 
 
 def _find_linked(
