@@ -115,8 +115,8 @@ def _find_around(text: str, start: int, end: int, word: Word) -> Iterator[Found]
         following = ""  # most words after "password" are nouns: "password field"
     value = _find_value(text, start, end, word, following)
     found = [] if value is None else [value]
-    if value is not None or not is_noun or is_of_change(text, end, word):
-        found += _find_others(text, start, end, word, value)
+    least = names.STRONG if is_noun and not is_of_change(text, end, word) else names.FAIR
+    found += _find_others(text, start, end, word, value, least)
     for span in found:
         yield (*span, "password" if word.is_password else "token")
 
@@ -195,8 +195,8 @@ def _find_paired(text: str, before: list[str], end: int, word: Word) -> _Span | 
     return (value.start, value.end) if joins and is_plain and is_final else None
 
 
-def _find_others(
-    text: str, start: int, end: int, word: Word, known: _Span | None
+def _find_others(  # the place, and what is known of it
+    text: str, start: int, end: int, word: Word, known: _Span | None, least: int
 ) -> Iterator[_Span]:
     """Yield the other values in a sentence: the one before a change or after it, that of another user."""
     if not word.is_password or word.parts in {"pass", "pin"}:
@@ -205,7 +205,7 @@ def _find_others(
     if known is None and compile_regex(r"\d").search(text, low, end + LINE) is None:
         return
     tokens = read_sentence(text, start, end)
-    drawn = {n for n, token in enumerate(tokens) if _may_be_another(token)}
+    drawn = {n for n, token in enumerate(tokens) if _may_be_another(token, least)}
     told = next((n for n, token in enumerate(tokens) if known and token.end >= known[1]), None)
     has_change = has_verb_of_change(text, start, end, word)
     others = [
@@ -250,7 +250,8 @@ def _is_joined(
     if _is_kind(tokens, n - 1, word, "being"):
         is_placed = n > 1 and "[REDACTED:" in tokens[n - 2].raw
         return is_alike or is_placed or _is_kind(tokens, n - 2, word, "small", "closing")
-    if _is_kind(tokens, n - 1, word, "of") or _is_kind(tokens, n - 2, word, "of"):
+    is_elided = n > 0 and ("'" in tokens[n - 1].raw or "’" in tokens[n - 1].raw)  # d'admin
+    if is_elided or _is_kind(tokens, n - 1, word, "of") or _is_kind(tokens, n - 2, word, "of"):
         # "replaced … with …", "and for admin …"
         joins = has_change or any(_is_kind(tokens, m, word, "closing") for m in range(told or 0, n))
         if is_alike and joins:
@@ -275,12 +276,12 @@ def _find_plain_successor(
             return
 
 
-def _may_be_another(token: SpokenToken) -> bool:
+def _may_be_another(token: SpokenToken, least: int) -> bool:
     """Return whether a word has the length and the digits of a password, and is no name in code and no digest."""
     bare = token.bare
     return (
         len(bare) >= _OTHER_MIN
-        and judge(bare) >= names.FAIR
+        and judge(bare) >= least
         and any(map(str.isdigit, bare))
         and not compile_regex(
             rf"{_CODE_NAME}|r?[0-9a-f]+|\d{{1,3}}[a-z]+|.*(?:[*/|]|\.\.\.).*"

@@ -29,9 +29,10 @@ _CUT = (
 )
 """A token that is cut at the end of a line; what follows has letters and digits, as the rest of one has."""
 _UNUSUAL = (
-    # letters, digits and signs in other widths and styles; accents apart from their letters; characters without a width
+    # letters, digits and signs in other widths and styles; accents apart from their letters; characters
+    # without a width; blanks of other widths
     r"[\u2100-\u214f\u2460-\u24ff\uff01-\uff5e\U0001d400-\U0001d7ff\U0001f130-\U0001f189"
-    r"\u0300-\u036f\u00ad\u200b-\u200d\u2060\ufeff]"
+    r"\u0300-\u036f\u00ad\u200b-\u200d\u2060\ufeff\u00a0\u2000-\u200a\u202f\u3000]"
 )
 _CODED = r"(?:%(?:25)*[0-9a-fA-F]{2})+|\\u00[2-7][0-9a-fA-F]|&#(?:x[2-7][0-9a-fA-F]|\d{2,3});"
 _ENCODED = rf"{_CODED}|[^\W\d_]?{_UNUSUAL}+"
