@@ -25,6 +25,7 @@ from memd.capture.redact.regexes import Found, Reading, compile_regex, find_all
 from memd.capture.redact.words import (
     BY_SIGN,
     CLAUSE_SIGNS,
+    CODE_NAME,
     FINAL,
     FOREIGN,
     LATIN_LAST,
@@ -42,6 +43,8 @@ from memd.capture.redact.words import (
     is_complete,
     is_last,
     is_of_change,
+    kinds_of,
+    may_be_another,
     read_before,
     read_sentence,
     read_tokens_after,
@@ -69,11 +72,7 @@ _WRAPPED = r"\n(?=[^\W_]|[\"'`“„«])(?<=[^\n]{40}[^\W_]\n)|\n(?=[^\W_])(?<=[
 """The end of a line within a sentence: the line is long, and the next one begins without a mark of a list."""
 _DASHES = frozenset(["-", "–", "—", "--"])
 _BREAKS = (".", "!", "?", ";", "…")
-_OTHER_MIN = 6
 _LENGTH_MIN, _USUAL_MIN, _PIN_MIN, _PIN_MAX = 4, 8, 4, 12
-_CODE_NAME = (
-    r"[a-z]+(?:_[a-z]+)+\d?|[a-z]+(?:[A-Z][a-z]+)+\d?|[A-Z]+(?:_[A-Z]+)+\d?|(?:[A-Z][a-z]+){1,4}\d?"
-)
 
 
 def find_spoken(reading: Reading) -> Iterator[Found]:
@@ -158,7 +157,7 @@ def _find_drawn(text: str, start: int, end: int, word: Word) -> _Span | None:
     # "Kirpi77 veritabanının şifresi": a sentence without a verb
     is_short = 1 < len(clause) <= _LEFT_MAX and not word.is_english
     if is_short and judge(clause[0].bare) >= names.FAIR and is_complete(text, end, word):
-        is_named = compile_regex(_CODE_NAME).fullmatch(clause[0].bare)
+        is_named = compile_regex(CODE_NAME).fullmatch(clause[0].bare)
         return None if is_named else (clause[0].start, clause[0].end)
     return None
 
@@ -170,7 +169,7 @@ def _is_drawn(text: str, token: SpokenToken, word: Word) -> bool:
         return False
     if compile_regex(r"r?[0-9a-f]+|\d+/.*|.*[*/|].*").fullmatch(bare):
         return False
-    is_named = compile_regex(_CODE_NAME).fullmatch(bare) is not None
+    is_named = compile_regex(CODE_NAME).fullmatch(bare) is not None
     # In English nouns join the word: "the password policy is min12chars".
     is_usual = len(bare) >= _USUAL_MIN and bare.count("-") <= 1 and not is_named
     return kind == names.STRONG or (is_usual and not word.is_english)
@@ -205,7 +204,10 @@ def _find_others(  # the place, and what is known of it
     if known is None and compile_regex(r"\d").search(text, low, end + LINE) is None:
         return
     tokens = read_sentence(text, start, end)
-    drawn = {n for n, token in enumerate(tokens) if _may_be_another(token, least)}
+    drawn = {n for n, token in enumerate(tokens) if may_be_another(token, least)}
+    if least == names.STRONG:  # names that only their numbers tell apart
+        stems = [tokens[n].bare.rstrip("0123456789") for n in drawn]
+        drawn = {n for n in drawn if stems.count(tokens[n].bare.rstrip("0123456789")) == 1}
     told = next((n for n, token in enumerate(tokens) if known and token.end >= known[1]), None)
     has_change = has_verb_of_change(text, start, end, word)
     others = [
@@ -246,7 +248,7 @@ def _is_joined(
         return all(_is_kind(tokens, m, word, "being", "small") for m in after)
     if not (is_last(text, tokens[n], word) or _is_kind(tokens, n + 1, word, "small", "closing")):
         return False
-    is_alike = told is not None and _kinds(tokens[n].bare) == _kinds(tokens[told].bare)
+    is_alike = told is not None and kinds_of(tokens[n].bare) == kinds_of(tokens[told].bare)
     if _is_kind(tokens, n - 1, word, "being"):
         is_placed = n > 1 and "[REDACTED:" in tokens[n - 2].raw
         return is_alike or is_placed or _is_kind(tokens, n - 2, word, "small", "closing")
@@ -276,25 +278,6 @@ def _find_plain_successor(
             return
 
 
-def _may_be_another(token: SpokenToken, least: int) -> bool:
-    """Return whether a word has the length and the digits of a password, and is no name in code and no digest."""
-    bare = token.bare
-    return (
-        len(bare) >= _OTHER_MIN
-        and judge(bare) >= least
-        and any(map(str.isdigit, bare))
-        and not compile_regex(
-            rf"{_CODE_NAME}|r?[0-9a-f]+|\d{{1,3}}[a-z]+|.*(?:[*/|]|\.\.\.).*"
-        ).fullmatch(bare)
-    )
-
-
-def _kinds(bare: str) -> tuple[bool, ...]:
-    """Return which kinds of characters a word has: two passwords of one person are alike."""
-    tests = (str.islower, str.isupper, str.isdigit, lambda c: not c.isalnum())
-    return tuple(any(map(test, bare)) for test in tests)
-
-
 def _find_entered(text: str, start: int, end: int, word: Word) -> _Span | None:
     """Return what is to be typed when the secret is asked for, before the word or after it."""
     begin = max(text.rfind("\n", 0, start) + 1, start - LINE // 2, 0)
@@ -317,7 +300,7 @@ def _is_entered(text: str, start: int, value: SpokenToken, word: Word, *, is_ord
     if not word.is_password or kind < names.PLAIN or value.end >= start - 1 > value.start:
         return False
     if kind >= names.FAIR:
-        return compile_regex(_CODE_NAME).fullmatch(value.bare) is None
+        return compile_regex(CODE_NAME).fullmatch(value.bare) is None
     is_plain = (
         is_order and kind == names.PLAIN and can_be_password(value.bare, word, word.languages[0])
     )
@@ -459,7 +442,7 @@ def _is_stated_value(text: str, token: SpokenToken, word: Word, *, adjacent: boo
     if kind == names.NUMBER:
         pin = word.parts in {"pin", "passcode"} and _PIN_MIN <= len(token.bare) <= _PIN_MAX
         return adjacent and pin and is_last(text, token, word)
-    if kind < names.FAIR or compile_regex(_CODE_NAME).fullmatch(token.bare):
+    if kind < names.FAIR or compile_regex(CODE_NAME).fullmatch(token.bare):
         return False
     if kind == names.STRONG:
         return adjacent or token.quote != "" or is_last(text, token, word)
@@ -472,7 +455,7 @@ def _is_stated_value(text: str, token: SpokenToken, word: Word, *, adjacent: boo
 
 def _is_usual(text: str, token: SpokenToken, word: Word, *, digits_min: int) -> bool:
     """Return whether a word that ends its sentence has the length and the digits of usual passwords."""
-    if not word.is_password or compile_regex(_CODE_NAME).fullmatch(token.bare):
+    if not word.is_password or compile_regex(CODE_NAME).fullmatch(token.bare):
         return False
     digits = sum(map(str.isdigit, token.bare))
     drawn = judge(token.bare) >= names.FAIR and digits >= digits_min
@@ -552,7 +535,7 @@ def _is_subject(
         )
         return may_be and can_be_password(value.bare, word, word.languages[0])
     is_drawn = judge(value.bare) >= names.FAIR and word.is_password and not bracketed
-    is_named = compile_regex(_CODE_NAME).fullmatch(value.bare) is not None
+    is_named = compile_regex(CODE_NAME).fullmatch(value.bare) is not None
     return (is_drawn and not is_named) or _is_stated_value(text, value, word, adjacent=True)
 
 

@@ -149,6 +149,11 @@ _OPENING = "\"'`*_«“„‘「『(["
 _CLOSING = "\"'`*_»”“’」』)],;:!?.…"
 
 PLAIN_MIN = 5
+_OTHER_MIN = 6
+_NUMBERED_NAME = r"[A-Z][a-z]+\d+(?:[A-Z][a-z]+\d*)+|[A-Z][a-z]+[A-Z]{2,}\d*"
+CODE_NAME = (
+    r"[a-z]+(?:_[a-z]+)+\d?|[a-z]+(?:[A-Z][a-z]+)+\d?|[A-Z]+(?:_[A-Z]+)+\d?|(?:[A-Z][a-z]+){1,4}\d?"
+)
 LATIN_LAST = "\u024f"
 _WITHIN = frozenset("_-./$@#{<\\=")
 _ENDING = r"[^\W\d_]{1,5}(?![\w])"
@@ -303,6 +308,26 @@ def has_verb_of_change(text: str, start: int, end: int, word: Word) -> bool:
 def is_of_change(text: str, end: int, word: Word) -> bool:
     """Return whether the next word is a verb of change: "the password rotated from … to …"."""
     return text[end : end + LINE // 4].lower().lstrip().startswith(word.all.change)
+
+
+def may_be_another(token: SpokenToken, least: int) -> bool:
+    """Return whether a word has the length and the digits of a password, and is no name in code and no digest."""
+    bare = token.bare
+    return (
+        len(bare) >= _OTHER_MIN
+        and judge(bare) >= least
+        and any(map(str.isdigit, bare))
+        and not compile_regex(_NUMBERED_NAME).fullmatch(bare)
+        and not compile_regex(
+            rf"{CODE_NAME}|r?[0-9a-f]+|\d{{1,3}}[a-z]+|.*(?:[*/|]|\.\.\.).*"
+        ).fullmatch(bare)
+    )
+
+
+def kinds_of(bare: str) -> tuple[bool, ...]:
+    """Return which kinds of characters a word has: two passwords of one person are alike."""
+    tests = (str.islower, str.isupper, str.isdigit, lambda c: not c.isalnum())
+    return tuple(any(map(test, bare)) for test in tests)
 
 
 # ── Languages that write no blanks ────────────────────────────────────────────────────────────────
