@@ -217,14 +217,17 @@ def is_not_understood(reason: str) -> bool:
 def get_mapping(value: Any, *names: str) -> Mapping[str, Any]:
     """Return what lies at the end of these names; an empty object if there is none."""
     for name in names:
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value if isinstance(value, Mapping) else {}
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
 
 
 def get_text(value: Mapping[str, Any], *names: str) -> str | None:
     """Return the first of these fields that is a text with something in it."""
-    found = (value.get(name) for name in names)
-    return next((one for one in found if isinstance(one, str) and one), None)
+    for name in names:
+        found = value.get(name)
+        if isinstance(found, str) and found:
+            return found
+    return None
 
 
 # ── A conversation into payloads ──────────────────────────────────────────────────────────────────
@@ -499,14 +502,14 @@ def clean_text(text: str) -> str:
 def get_objects(value: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
     """Return the objects in a list."""
     found = value.get(name)
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
 def join_texts(parts: Any, *types: str) -> str:
     """Return the text of a message: of its parts, those of these types, or with any `text` if none is named."""
     if isinstance(parts, str):
         return parts
-    if isinstance(parts, Mapping):
+    if isinstance(parts, dict):
         parts = [parts]
     return "\n".join(_list_texts(parts, types)) if isinstance(parts, list) else ""
 
@@ -515,7 +518,7 @@ def _list_texts(parts: list[Any], types: tuple[str, ...]) -> Iterator[str]:
     for part in parts:
         if isinstance(part, str):
             yield part
-        elif isinstance(part, Mapping) and (not types or part.get("type") in types):
+        elif isinstance(part, dict) and (not types or part.get("type") in types):
             text = part.get("text")
             if isinstance(text, str):
                 yield text
