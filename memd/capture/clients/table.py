@@ -9,6 +9,11 @@ from memd.capture.clients.tools import has_texts, rename
 from memd.models import AGENTS_IMPORT
 
 CLAUDE_CODE = "claude-code"
+CODEX, COPILOT, CURSOR = codex.NAME, copilot.NAME, cursor.NAME
+WITHOUT_TIMES = frozenset({CURSOR})
+"""Clients whose transcripts have neither ids nor times: of a session that hooks told, nothing of these is stored."""
+WITHOUT_IDS = frozenset({COPILOT, CURSOR})
+"""Clients whose hooks or transcripts name no call and no message, so that only the words tell that two are one."""
 UNKNOWN = "unknown"
 """The client of payloads that no other one could have sent. They are kept as they are, and nothing is made of them."""
 
