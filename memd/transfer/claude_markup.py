@@ -55,7 +55,7 @@ def read_typed_note(text: str) -> str:
 
 def message_blocks(content: Any) -> list[Mapping[str, Any]]:
     """Return the blocks of a message; none if it is plain text."""
-    return [b for b in content if isinstance(b, Mapping)] if isinstance(content, list) else []
+    return [b for b in content if isinstance(b, dict)] if isinstance(content, list) else []
 
 
 def has_result(content: Any) -> bool:
@@ -129,10 +129,10 @@ def strip_images(value: Any, depth: int = 0) -> Any:
         return value
     if isinstance(value, list):
         return [strip_images(item, depth + 1) for item in value]
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return value
     holder = value.get("source", value.get("file", value))
-    data = holder.get("data", holder.get("base64")) if isinstance(holder, Mapping) else None
+    data = holder.get("data", holder.get("base64")) if isinstance(holder, dict) else None
     if value.get("type") in ("image", "document") and isinstance(data, str):
         return {"type": value["type"], "characters": len(data)}
     return {key: strip_images(item, depth + 1) for key, item in value.items()}
@@ -142,7 +142,7 @@ def limit_for_wire(value: Any, depth: int = 0) -> Any:
     """Return a value that a request can have: of limited depth, and with finite numbers only."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
-    if not isinstance(value, Mapping | list):
+    if not isinstance(value, (dict, list)):
         return value
     if depth >= _WIRE_DEPTH_MAX:
         return _TOO_DEEP

@@ -2,7 +2,8 @@
 
 The rules in a row: multi-line blocks (`blocks`), secrets known by their form (`patterns`) or by what is around them
 (`documents`), arguments of known programs (`commands`), sentences (`spoken`), values assigned to secret names
-(`assignments`, `names`), random words (`names`). A finding becomes `[REDACTED:<name>]`, and the result is redacted
+(`assignments`, `names`), random words (`names`); then the same in other readings of the text, joined and decoded
+(`views`). A finding becomes `[REDACTED:<name>]`, and the result is redacted
 again until it no longer changes, so redacting twice equals redacting once. Colours of a terminal are removed from a
 text in which something was found. Standard library only: the hook runs this when no daemon answers.
 """

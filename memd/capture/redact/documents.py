@@ -225,6 +225,8 @@ _INSERTED = (
 _INSERTED_ROW = r"\((?:[^()'\"]|'[^'\n]*'|\"[^\"\n]*\")*\)"
 _QUOTED_CELL = r"\s*(?:'(?:[^'\n])*'|\"(?:[^\"\n])*\"|[^,'\"]*)\s*"
 _MARKUP = " \t\"'`*_"
+_RULE_SIGNS = " \t\r\n|+-:=─┼│┌┐└┘├┤┬┴"
+"""What a line consists of that only draws a table."""
 _LINE_MAX = 2_000
 _ROWS_MAX = 500
 _HEADER_CELLS_MAX = 60
@@ -325,7 +327,7 @@ def _find_rows(text: str, at: int, header: _Header) -> Iterator[tuple[Iterator[_
         line = text[start:at]
         if not line or len(line) > _LINE_MAX:
             return
-        if _is_rule(line):
+        if not line.strip(_RULE_SIGNS):
             continue
         cells = _split_cells(line, header.sign)
         if len(cells) != header.width:
@@ -347,11 +349,6 @@ def _split_cells(line: str, sign: str) -> list[_Span]:
             cells.append((start, at))
             start = at + 1
     return [*cells, (start, len(body))]
-
-
-def _is_rule(line: str) -> bool:
-    """Return whether a line only draws a table: `|---|---|`, `+-----+`."""
-    return not line.strip(" \t\r\n|+-:=─┼│┌┐└┘├┤┬┴")
 
 
 def _pick_secrets(text: str, offset: int, cells: list[_Span]) -> Iterator[_Span]:

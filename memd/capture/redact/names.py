@@ -343,7 +343,9 @@ would find them in four of ten."""
 def find_random_words(text: str) -> Iterator[Found]:
     """Yield the random words of a text."""
     done = 0
-    blocks = _public_blocks(text)
+    blocks: list[tuple[int, int]] = []  # certificates and public keys
+    if "-----BEGIN " in text:
+        blocks = [found.span() for found in compile_regex(_PUBLIC_BLOCK).finditer(text)]
     for found in _WORD.finditer(text):
         start, end = found.span()
         # What was taken out before it says nothing about this one any more.
@@ -356,13 +358,6 @@ def find_random_words(text: str) -> Iterator[Found]:
             continue
         yield start, end, "high-entropy"
         done = end
-
-
-def _public_blocks(text: str) -> list[tuple[int, int]]:
-    """Yield where certificates and public keys stand."""
-    if "-----BEGIN " not in text:
-        return []
-    return [found.span() for found in compile_regex(_PUBLIC_BLOCK).finditer(text)]
 
 
 def has_random_words(runs: Iterable[str]) -> bool:

@@ -90,19 +90,9 @@ def _read_pattern(name: str, row: dict[str, Any]) -> Pattern:
     if "{" in (regex := row["regex"]):
         for part, meant in _PARTS.items():
             regex = regex.replace(part, meant)
-    gate, check = row.get("gate", ()), row.get("check")
-    return Pattern(
-        name,
-        regex,
-        _unescape(row.get("needles", ())),
-        row.get("folded", False),
-        row.get("references", False),
-        row.get("begins", False),
-        row.get("run", 0),
-        _unescape(gate) if gate else gate,
-        row.get("named", False),
-        _CHECKS[check] if check else None,
-    )
+    marks = {k: row[k] for k in ("folded", "references", "begins", "run", "named") if k in row}
+    gate, check = _unescape(row.get("gate", ())), _CHECKS.get(row.get("check", ""))
+    return Pattern(name, regex, _unescape(row.get("needles", ())), gate=gate, check=check, **marks)
 
 
 def _unescape(texts: tuple[str, ...]) -> tuple[str, ...]:

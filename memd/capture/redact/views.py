@@ -29,9 +29,10 @@ _CUT = (
 )
 """A token that is cut at the end of a line; what follows has letters and digits, as the rest of one has."""
 _UNUSUAL = (
-    # letters, digits and signs in other widths and styles; accents apart from their letters; characters without a width
+    # letters, digits and signs in other widths and styles; accents apart from their letters; characters
+    # without a width; blanks of other widths
     r"[\u2100-\u214f\u2460-\u24ff\uff01-\uff5e\U0001d400-\U0001d7ff\U0001f130-\U0001f189"
-    r"\u0300-\u036f\u00ad\u200b-\u200d\u2060\ufeff]"
+    r"\u0300-\u036f\u00ad\u200b-\u200d\u2060\ufeff\u00a0\u2000-\u200a\u202f\u3000]"
 )
 _CODED = r"(?:%(?:25)*[0-9a-fA-F]{2})+|\\u00[2-7][0-9a-fA-F]|&#(?:x[2-7][0-9a-fA-F]|\d{2,3});"
 _ENCODED = rf"{_CODED}|[^\W\d_]?{_UNUSUAL}+"
@@ -96,24 +97,37 @@ def _redact_view(
     read: Callable[[re.Match[str]], Iterator[_Piece]],
     redact: Callable[[str], str],
 ) -> str:
+    lines = [
+        (*line, "".join(piece for _, piece in line[0])) for line in _read_lines(text, regex, read)
+    ]
+    together = "\n".join(view for _, _, view in lines)
+    if redact(together) == together:  # as nearly always
+        return text
     kept: list[str] = []
     done = 0
-    search = compile_regex(regex).search
+    for pieces, end, view in lines:
+        redacted = redact(view)
+        if redacted != view:
+            kept += [text[done : pieces[0][0]], _restore(text[:end], pieces, view, redacted)]
+            done = end
+    return "".join((*kept, text[done:])) if kept else text
+
+
+def _read_lines(
+    text: str, regex: str, read: Callable[[re.Match[str]], Iterator[_Piece]]
+) -> Iterator[tuple[list[_Piece], int]]:
+    """Yield how each line with a match is read, and where it ends; lines that are joined are one."""
+    search, end = compile_regex(regex).search, 0
     found = search(text)
     while found is not None:
-        start = max(text.rfind("\n", 0, found.start()) + 1, done)
-        pieces, at, end = [], start, _line_end(text, found.start())
+        at = max(text.rfind("\n", 0, found.start()) + 1, end)
+        end = _line_end(text, found.start())
+        pieces: list[_Piece] = []
         while found is not None and found.start() <= end:
             pieces += [(at, text[at : found.start()]), *read(found)]
             at, end = found.end(), _line_end(text, found.end())
             found = search(text, at)
-        pieces.append((at, text[at:end]))
-        view = "".join(piece for _, piece in pieces)
-        redacted = redact(view)
-        if redacted != view:
-            kept += [text[done:start], _restore(text[:end], pieces, view, redacted)]
-            done = end
-    return "".join((*kept, text[done:])) if kept else text
+        yield [*pieces, (at, text[at:end])], end
 
 
 def _line_end(text: str, at: int) -> int:

@@ -32,6 +32,7 @@ UNSEEN = [
     "la contrasen\u0303a es ⟦girasol49⟧",
     "the pass\u00adword is ⟦tulip83x⟧",
     "p\u200ba\u200bs\u200bs\u200bword=⟦tulip83x⟧",
+    "password:\u00a0⟦Marble77x⟧",
 ]
 JOINED = [
     "password=⟦hunter⟧\\\n⟦22secret⟧",
@@ -63,6 +64,9 @@ password: ⟦Kestrel58⟧ (was ⟦Osprey61⟧)
 the password isn't ⟦Kestrel58⟧ any more, it's ⟦Osprey61⟧ now
 ⟦Kestrel58⟧ was the old password, ⟦Osprey61⟧ is the new one
 the passwords are ⟦Kestrel58⟧ and ⟦Osprey61⟧
+the password went from ⟦Marble77x⟧ to ⟦Granit42⟧ this morning
+le mot de passe de bob est ⟦Marbre77⟧ et celui d'eve ⟦Granit42⟧
+Both passwords, ⟦Marble77x⟧ and ⟦Granit42⟧, work
 the password for root is ⟦Kestrel58⟧ and for admin ⟦Osprey61⟧
 password=⟦Kestrel58⟧ and the backup one is ⟦Osprey61⟧
 set PGPASSWORD=⟦Kestrel58⟧, or pass --password ⟦Osprey61⟧
@@ -91,6 +95,8 @@ https://example.org/?q=%E5%AF%86%E7%A0%81%E6%98%AF%E4%BB%80%E4%B9%88
 密码长度至少８位
 the password policy changed from v1beta1 to v2beta1 for server01 and db02
 the password is now longer, from 8chars to 12chars
+the password form moved from Page3Login to Page4Login
+we migrated the password store from Vault1Server to Vault2Server
 Move the password check from login2fa to auth2fa
 the password hash moved from sha256 to argon2id
 the old password was wrong, the new one is right
@@ -108,6 +114,7 @@ HARMLESS_LINES = [
     "import os \\\n  # for the password",
     "sk-learn\nversion2",
     "we talked at length about how users reset their password in this\nrelease candidate 2024b",
+    "Mot de passe\u00a0: obligatoire",
     "el campo de contrasen\u0303a es obligatorio",
 ]
 
