@@ -43,7 +43,6 @@ def run_review(  # noqa: PLR0913, PLR0917  # one parameter per option
     reject: list[str] | None = Option(
         None, metavar="ID", help="It is wrong: never learn it again."
     ),
-    seen: list[str] | None = Option(None, metavar="ID", help="Leave it as it is."),
     everywhere: list[str] | None = Option(
         None, metavar="ID", help="Noted in two projects, it holds in all."
     ),
@@ -56,7 +55,7 @@ def run_review(  # noqa: PLR0913, PLR0917  # one parameter per option
 
     What you reject never comes back, in no wording that memd calls the same, by no way, until you undo it.
     """
-    said = {"keep": keep, "reject": reject, "seen": seen, "everywhere": everywhere, "undo": undo}
+    said = {"keep": keep, "reject": reject, "everywhere": everywhere, "undo": undo}
     if any(said.values()):
         done = [
             one
