@@ -49,7 +49,9 @@ def show_merge(visit: Visit) -> Page:
     """Show the projects that one may be merged into, then what the merge would move."""
     found = visit.call("memd/project", project=visit.text("name"))
     into = visit.params.get("into", "")
-    others = [one["key"] for one in visit.projects if one["key"] not in {found["key"], *_NO_PROJECTS}]
+    others = [
+        one["key"] for one in visit.projects if one["key"] not in {found["key"], *_NO_PROJECTS}
+    ]
     plan = None
     if into:
         plan = visit.call("memd/project/merge", project=found["key"], into=into, dry_run=True)
