@@ -128,17 +128,11 @@ def run_enforce(
 
 def _list_checks(rules: list[Mapping[str, Any]]) -> Iterator[str]:
     for rule in rules:
-        state = (
-            "enforced"
-            if rule["enforced"]
-            else "told"
-            if rule["checks"]
-            else "waits for your review"
-        )
+        state = "enforced" if rule["enforced"] else "told"
         yield f"#{rule['id']} {output.one_line(rule['title'])}"
-        for check in (*rule["checks"], *rule["proposed"]):
-            is_proposed = rule["checks"] and check in rule["proposed"]
-            yield f"    {'waits for your review' if is_proposed else state}: {output.one_line(check)}"
+        yield from (f"    {state}: {output.one_line(check)}" for check in rule["checks"])
+        for check in rule["proposed"]:
+            yield f"    waits for your review: {output.one_line(check)}"
     if not rules:
         yield "no rule here names a command, flag, path or code that can be checked"
     else:
