@@ -62,10 +62,7 @@ SUBCOMMANDS = {
 """Commands with subcommands, and the table of the functions that run those."""
 _OPTIONS = (
     ("--vault NAME", "use another vault: a file with a daemon of its own"),
-    (
-        "--plain",
-        "no columns, colours or pager; so it is in a pipe; NO_COLOR takes only the colours",
-    ),
+    ("--plain", "no columns and no colours; so it is in a pipe; NO_COLOR takes only the colours"),
     ("--version", "print the version"),
     ("--install-completion", "complete commands, kinds, projects and vaults in this shell"),
 )
@@ -268,8 +265,7 @@ def build() -> typer.Typer:
             ),
         ] = None,
         plain: Annotated[  # the same
-            bool,
-            Option("--plain", help="Print without columns, colours and pager, as into a pipe."),
+            bool, Option("--plain", help="Print without columns and colours, as into a pipe.")
         ] = False,
         version: Annotated[  # acts in its callback
             bool,

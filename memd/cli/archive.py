@@ -7,7 +7,6 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -114,6 +113,30 @@ def open_new_file(file: str) -> Iterator[Callable[[bytes], object]]:
         partial.unlink(missing_ok=True)
 
 
+@contextlib.contextmanager
+def show_progress() -> Iterator[FileProgress]:
+    """Draw how much of the files is read; where there is no terminal, print each to stderr when it was read."""
+    last_path = last_line = ""
+
+    def show(path: str, done: int, total: int) -> None:
+        nonlocal last_path, last_line
+        if is_terminal:
+            update(done, total, _format_progress(path, done, total))
+        elif last_line and path != last_path:
+            print(last_line, file=sys.stderr)
+        last_path, last_line = path, _format_progress(path, done, total)
+
+    is_terminal = sys.stderr.isatty()
+    with progress_bar("reading") as update:
+        yield show
+    if last_line and not is_terminal:
+        print(last_line, file=sys.stderr)
+
+
+def _format_progress(path: str, done: int, total: int) -> str:
+    return f"{output.format_size(done)} of {output.format_size(total)}  {path}"
+
+
 # ── import FILE ──────────────────────────────────────────────────────────────────────────────────
 
 
@@ -127,13 +150,7 @@ def is_export(path: Path) -> bool:
         return archive.is_header(file.readline(_HEADER_BYTES_MAX))
 
 
-def import_export(
-    file: Path,
-    show_progress: Callable[[], AbstractContextManager[FileProgress]],
-    *,
-    dry_run: bool,
-    as_json: bool = False,
-) -> None:
+def import_export(file: Path, *, dry_run: bool, as_json: bool = False) -> None:
     """Import all of an export file, or nothing if a line is wrong.
 
     The file is checked, redacted and staged here; the daemon then merges it in one transaction. Raises
@@ -247,10 +264,6 @@ def _describe_backup(one: "Backup") -> dict[str, object]:
 
 @contextlib.contextmanager
 def _show_copying() -> Iterator["Progress"]:
-    """Draw a progress bar on a terminal; elsewhere nothing."""
-    if not sys.stderr.isatty():
-        yield lambda _done, _total: None
-        return
     with progress_bar("copying") as update:
         yield lambda done, total: update(done, total, f"{done / max(total, 1):.0%}")
 

@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import asdict, dataclass
@@ -15,15 +14,7 @@ from typer import Argument, Option
 from memd.capture import truncate
 from memd.cli import archive, daemon_call, output
 from memd.cli.archive import VAULT_SOURCE, FileProgress
-from memd.cli.terminal import (
-    JsonOption,
-    YesOption,
-    complete_from,
-    confirm,
-    print_result,
-    progress_bar,
-    waiting,
-)
+from memd.cli.terminal import JsonOption, YesOption, complete_from, confirm, print_result, waiting
 from memd.errors import Unreachable
 from memd.transfer import importer, transcript_importer
 from memd.transfer.importer import MemoryImportReport
@@ -116,7 +107,7 @@ def run_import(  # noqa: PLR0913, PLR0917  # one parameter per option
     if (file := _find_export(source, paths or ())) is not None:
         if project is not None:
             daemon_call.fail("an export has projects of its own; leave out --project")
-        archive.import_export(file, _show_progress, dry_run=dry_run, as_json=as_json)
+        archive.import_export(file, dry_run=dry_run, as_json=as_json)
         return
     found = CATALOGUE.get(source) or _refuse_source(source)
     for path in paths or ():
@@ -549,32 +540,8 @@ class JoinedProgress:
 def _showing_progress() -> Iterator[FileProgress]:
     """Show progress; if it is interrupted, say how to go on."""
     try:
-        with _show_progress() as progress:
+        with archive.show_progress() as progress:
             yield progress
     except KeyboardInterrupt:
         print("interrupted; run the same command again to continue")
         raise
-
-
-@contextlib.contextmanager
-def _show_progress() -> Iterator[FileProgress]:
-    """Draw a progress bar on a terminal; else print each file to stderr when it was read."""
-    if sys.stderr.isatty():
-        with progress_bar("reading") as update:
-            yield lambda path, done, total: update(done, total, _format_progress(path, done, total))
-        return
-    last_path = last_line = ""
-
-    def print_finished(path: str, done: int, total: int) -> None:
-        nonlocal last_path, last_line
-        if last_line and path != last_path:
-            print(last_line, file=sys.stderr)
-        last_path, last_line = path, _format_progress(path, done, total)
-
-    yield print_finished
-    if last_line:
-        print(last_line, file=sys.stderr)
-
-
-def _format_progress(path: str, done: int, total: int) -> str:
-    return f"{output.format_size(done)} of {output.format_size(total)}  {path}"

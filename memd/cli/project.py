@@ -17,12 +17,10 @@ from memd.cli.terminal import (
     print_result,
 )
 
-_AnyProject = Annotated[
-    str | None,
+_Project = Annotated[
+    str,
     Argument(
-        metavar="PROJECT",
-        help="A name, a key or a directory. Default: this directory.",
-        autocompletion=complete_projects,
+        metavar="PROJECT", help="A name, a key or a directory.", autocompletion=complete_projects
     ),
 ]
 
@@ -41,9 +39,9 @@ def run_project(context: typer.Context) -> None:
         run_show()
 
 
-def run_show(project: _AnyProject = None, as_json: JsonOption = False) -> None:
+def run_show(project: _Project = "", as_json: JsonOption = False) -> None:
     """Show which project this is and why, what memd remembers of it, and what is switched off."""
-    if project is None:
+    if not project:
         found = daemon_call.call("memd/project", directory=daemon_call.current_directory())
     else:
         found = daemon_call.call("memd/project", project=daemon_call.read_project(project))
@@ -57,12 +55,7 @@ def run_list(as_json: JsonOption = False) -> None:
 
 
 def run_merge(
-    project: str = Argument(
-        ...,
-        metavar="PROJECT",
-        help="The project that disappears.",
-        autocompletion=complete_projects,
-    ),
+    project: _Project,
     into: str | None = Argument(
         None, metavar="INTO", help="The project that stays.", autocompletion=complete_projects
     ),
@@ -101,12 +94,7 @@ def run_merge(
 
 
 def run_rename(
-    project: str = Argument(
-        ...,
-        metavar="PROJECT",
-        help="A name, a key or a directory.",
-        autocompletion=complete_projects,
-    ),
+    project: _Project,
     name: str = Argument(..., metavar="NAME", help="The new name."),
     *,
     as_json: JsonOption = False,

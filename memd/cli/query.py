@@ -17,7 +17,6 @@ from memd.cli.terminal import (
     KindsOption,
     ProjectOption,
     check_kinds,
-    complete_from,
     complete_projects,
     print_result,
     read_local_end,
@@ -218,40 +217,27 @@ def _format_memory(memory: dict[str, Any]) -> str:
 
 # ── context, injected ────────────────────────────────────────────────────────────────────────────
 
-MOMENTS = ("startup", "resume", "clear", "compact", "prompt")
 _NUMBER = re.compile(r"- #(\d+) ")
 TOKEN_CHARACTERS = 4
 
 
-def run_context(  # noqa: PLR0913  # one parameter per option
+def run_context(  # one parameter per option
     words: list[str] | None = Argument(
         None, metavar="PROMPT", help="Default: the start of a session."
     ),
     *,
-    prompt: str | None = Option(None, metavar="TEXT", help="The same, as an option."),
     session: str | None = Option(None, metavar="ID", help="The session: the start of its id."),
     project: str | None = Option(
         None, help="Another project than this directory's.", autocompletion=complete_projects
-    ),
-    moment: str | None = Option(
-        None,
-        metavar="MOMENT",
-        help=f"One of {', '.join(MOMENTS)}.",
-        autocompletion=complete_from(*MOMENTS),
     ),
     explain: bool = Option(False, "--explain", help="Show all candidates and why."),
     as_json: JsonOption = False,
 ) -> None:
     """Show the context that memd would inject into a session now. Records nothing."""
-    if words and prompt is not None:
-        daemon_call.fail("give the prompt once: as words or with --prompt")
-    if moment is not None and moment not in MOMENTS:
-        daemon_call.fail(f"--moment: there is no {moment!r}; there are {', '.join(MOMENTS)}")
     context = daemon_call.call(
         "memd/context",
-        prompt=" ".join(words) if words else prompt,
+        prompt=" ".join(words) if words else None,
         session=session,
-        moment=moment,
         explain=explain,
         **daemon_call.find_place(None if project is None else daemon_call.read_project(project)),
     )

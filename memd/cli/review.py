@@ -43,7 +43,6 @@ def run_review(  # noqa: PLR0913, PLR0917  # one parameter per option
     reject: list[str] | None = Option(
         None, metavar="ID", help="It is wrong: never learn it again."
     ),
-    seen: list[str] | None = Option(None, metavar="ID", help="Leave it as it is."),
     everywhere: list[str] | None = Option(
         None, metavar="ID", help="Noted in two projects, it holds in all."
     ),
@@ -56,7 +55,7 @@ def run_review(  # noqa: PLR0913, PLR0917  # one parameter per option
 
     What you reject never comes back, in no wording that memd calls the same, by no way, until you undo it.
     """
-    said = {"keep": keep, "reject": reject, "seen": seen, "everywhere": everywhere, "undo": undo}
+    said = {"keep": keep, "reject": reject, "everywhere": everywhere, "undo": undo}
     if any(said.values()):
         done = [
             one
@@ -129,17 +128,11 @@ def run_enforce(
 
 def _list_checks(rules: list[Mapping[str, Any]]) -> Iterator[str]:
     for rule in rules:
-        state = (
-            "enforced"
-            if rule["enforced"]
-            else "told"
-            if rule["checks"]
-            else "waits for your review"
-        )
+        state = "enforced" if rule["enforced"] else "told"
         yield f"#{rule['id']} {output.one_line(rule['title'])}"
-        for check in (*rule["checks"], *rule["proposed"]):
-            is_proposed = rule["checks"] and check in rule["proposed"]
-            yield f"    {'waits for your review' if is_proposed else state}: {output.one_line(check)}"
+        yield from (f"    {state}: {output.one_line(check)}" for check in rule["checks"])
+        for check in rule["proposed"]:
+            yield f"    waits for your review: {output.one_line(check)}"
     if not rules:
         yield "no rule here names a command, flag, path or code that can be checked"
     else:

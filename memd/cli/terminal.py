@@ -20,7 +20,6 @@ import typer
 from typer import Argument, Option
 
 from memd.cli import daemon_call
-from memd.cli.output import find_screen, show
 from memd.errors import MemdError
 from memd.models import Kind
 from memd.paths import Paths
@@ -178,11 +177,11 @@ UpdateBar = Callable[[int, int, str], None]
 
 
 def print_result(result: object, lines: Iterable[str], *, as_json: bool) -> None:
-    """Print a result as JSON for programs or as lines for people, who may get a pager."""
+    """Print a result as JSON for programs or as lines for people."""
     if as_json:
         print(json.dumps(result, ensure_ascii=False))
     else:
-        show(lines, find_screen())
+        print("\n".join(lines))
 
 
 def confirm(question: str, unchanged: str) -> None:
@@ -196,7 +195,10 @@ def confirm(question: str, unchanged: str) -> None:
 
 @contextlib.contextmanager
 def progress_bar(description: str) -> Iterator[UpdateBar]:
-    """Draw a progress bar with bytes a second on stderr, which must be a terminal; remove it at the end."""
+    """Draw a progress bar with bytes a second on stderr, and remove it at the end; where that is no terminal nothing."""
+    if not sys.stderr.isatty():
+        yield lambda *_: None
+        return
     from rich.console import Console
     from rich.progress import (
         BarColumn,

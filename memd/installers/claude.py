@@ -46,7 +46,9 @@ def install_claude_code(host: Host) -> InstallPlan:
     changes = (
         settings.change(
             partial(
-                claude_settings.add_hooks, command=hook_command(host), client=find_version(host)
+                claude_settings.add_hooks,
+                command=hook_command(host),
+                client=find_version(host) or _ask_version(host),
             )
         ),
         _add_server(servers_file(host), entry),
@@ -100,7 +102,7 @@ def uninstall_claude_desktop(host: Host) -> InstallPlan:
 
 
 def find_version(host: Host) -> claude_settings.Version | None:
-    """Return the version of the user's Claude Code, by where it lies, else as it says itself. None if neither tells."""
+    """Return the version of the user's Claude Code, by where it lies: it is not started. None if that does not say."""
     program = _find_program(host)
     if program is None:
         return None
@@ -111,19 +113,23 @@ def find_version(host: Host) -> claude_settings.Version | None:
             if named.get("name") == _PACKAGE and (found := _VERSION.fullmatch(named["version"])):
                 return tuple(map(int, found.groups()))
     found = next(filter(None, map(_VERSION.fullmatch, reversed(file.parts))), None)
-    found = found or _ANSWER.match(_ask_version(host, program))
     return tuple(map(int, found.groups())) if found else None
 
 
-def _ask_version(host: Host, program: str) -> str:
-    """What Claude Code prints as its version, such as `2.1.332 (Claude Code)`; nothing if it does not answer soon."""
+def _ask_version(host: Host) -> claude_settings.Version | None:
+    """Return the version that Claude Code says of itself, as `2.1.332 (Claude Code)`; None if it does not soon."""
+    program = _find_program(host)
+    if program is None:
+        return None
     try:
-        return subprocess.run(  # noqa: S603  # the user's own program
+        said = subprocess.run(  # noqa: S603  # the user's own program
             [program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True,
             env=dict(host.environ), timeout=_ANSWER_S, errors="replace",
         ).stdout  # fmt: skip
     except (OSError, subprocess.SubprocessError):
-        return ""
+        return None
+    found = _ANSWER.match(said)
+    return tuple(map(int, found.groups())) if found else None
 
 
 def is_present(host: Host) -> bool:

@@ -213,3 +213,12 @@ def test_a_terminal_gets_a_progress_bar(monkeypatch, capsys):
     with archive._show_copying() as draw:
         draw(3, 4)
     assert "copying" in capsys.readouterr().err
+
+
+def test_times_are_of_the_zone_in_which_a_command_is_run(machine):
+    backups = machine.home / "vaults" / "backups"
+    backups.mkdir(parents=True)
+    (backups / "default-20261120T120000Z.memd").write_bytes(b"")
+    for zone, shown in (("UTC", "2026-11-20 12:00"), ("Asia/Tokyo", "2026-11-20 21:00")):
+        machine.environ["TZ"] = zone
+        assert machine.run_forked(["backup", "--list"]).out.startswith(shown)

@@ -8,7 +8,8 @@ import subprocess
 
 import pytest
 
-from memd.cli.import_ import JoinedProgress, _show_progress
+from memd.cli.archive import show_progress
+from memd.cli.import_ import JoinedProgress
 from tests.transfer import told_sessions
 
 from .conftest import SAMPLES
@@ -82,7 +83,7 @@ def sessions(folder, count):
 
 
 def test_each_finished_file_is_a_line(capsys):
-    with _show_progress() as progress:
+    with show_progress() as progress:
         for path, done in (("a", 1), ("a", 5), ("b", 7), ("b", 9)):
             progress(path, done, 9)
     assert capsys.readouterr().err == "5 B of 9 B  a\n9 B of 9 B  b\n"

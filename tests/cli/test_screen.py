@@ -164,16 +164,6 @@ def test_a_terminal_gets_columns_and_colour_and_may_refuse_both(on_terminal):
     assert re.search(r"^#\d+ \w+ \(\w+\)  \d{4}-\d\d-\d\d  ", plain, re.MULTILINE)
 
 
-def test_what_is_longer_than_the_screen_goes_through_a_pager(on_terminal, tmp_path):
-    pager = tmp_path / "pager"
-    pager.write_text("#!/bin/sh\necho paged; cat\n")
-    pager.chmod(0o755)
-    asked = ("timeline", "--project", "all")
-    assert on_terminal(*asked, lines=4, PAGER=str(pager)).startswith("paged\n")
-    assert "paged" not in on_terminal(*asked, PAGER=str(pager))
-    assert "#" in on_terminal(*asked, lines=4, PAGER="/no/such/pager")
-
-
 def test_list_shows_what_there_is_by_kind_and_by_speaker(memd, noted):
     number = noted("a dotterel on the roof", "--kind", "decision", "--project", "global")
     listed = memd("list", "--project", "global", "--kind", "decision", "--speaker", "user").out

@@ -67,7 +67,8 @@ def test_every_page_is_shown_and_leads_to_pages_that_are(reader, call):
     reader.viewer._names = (float("-inf"), [])
     reader.get("/projects")  # from now on the viewer keeps the projects' names for some seconds
     call("remember", text="Merged by a robot", project="/srv/two/merge")
-    seen, waiting = set(), [*all_paths(call), "/projects"]
+    ones = [f"/{page}?project={name}" for name in ("merge", "/srv/one/merge", "%2Fsrv%2Ftwo%2Fmerge") for page in ("", "sessions", "context")]  # fmt: skip
+    seen, waiting = set(), [*all_paths(call), *ones, "/projects"]
     while waiting:
         path = waiting.pop()
         if path in seen:
