@@ -14,10 +14,9 @@ Lengths = NDArray[np.uint32]
 
 
 class TermDictionary:
-    """Term ↔ number. `frequency` returns in how many passages a number's term occurs."""
+    """Term ↔ number."""
 
-    def __init__(self, frequency: Callable[[int], int]) -> None:
-        self._frequency = frequency
+    def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
         self._terms: dict[int, str] = {}
         self._compared: tuple[list[str], Signatures, Lengths] | None = None
@@ -33,10 +32,6 @@ class TermDictionary:
     def term(self, number: int) -> str | None:
         """Return the term of a number, or None."""
         return self._terms.get(number)
-
-    def set_frequency(self, frequency: Callable[[int], int]) -> None:
-        """Replace the function that returns in how many passages a number's term occurs."""
-        self._frequency = frequency
 
     def load(self, words: bytes, numbers: bytes) -> None:
         """Load terms in UTF-8 and their numbers; a line each."""
@@ -58,10 +53,13 @@ class TermDictionary:
         self._numbers = {term: number for number, term in self._terms.items()}
         self._compared = None
 
-    def expand(self, prefix: str, limit: int = 200) -> list[int]:
-        """Return the numbers of the terms that begin with a prefix, the most frequent first; unused terms are skipped."""
+    def expand(self, prefix: str, frequency: Callable[[int], int], limit: int = 200) -> list[int]:
+        """Return the numbers of the terms that begin with a prefix, the most frequent first; unused terms are skipped.
+
+        `frequency` returns in how many passages a number's term occurs.
+        """
         alike = [n for term, n in self._numbers.items() if prefix and term.startswith(prefix)]
-        uses = {n: count for n in alike if (count := self._frequency(n))}
+        uses = {n: count for n in alike if (count := frequency(n))}
         return sorted(uses, key=lambda n: (-uses[n], self._terms[n]))[:limit]
 
     def find_similar(self, word: str, edits: int) -> dict[int, int]:

@@ -162,8 +162,6 @@ def list_newest(tx: Connection, parsed: ParsedQuery) -> Answer | None:
     return Answer(
         hits=tuple(make_hits(tx, parsed, matches)),
         profile=parsed.profile_name,
-        space=None,
-        took_ms=0.0,
         listed=f"a list by kind: {kinds}",
         candidates=len(found),
         notes=(f"{count} of kind {kinds}, the newest first",),
@@ -185,7 +183,7 @@ def browse_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
     known = summaries.summaries_by_ids(tx, page)
     matches = [Match(known[n], 0, (ScorePart("listed", 1.0),)) for n in page if n in known]
     return Answer(
-        hits=tuple(make_hits(tx, parsed, matches)), profile=parsed.profile_name, space=None, took_ms=0.0,
+        hits=tuple(make_hits(tx, parsed, matches)), profile=parsed.profile_name,
         listed="everything: core memories, then agents', then files", candidates=len(in_order),
     )  # fmt: skip
 
@@ -209,8 +207,6 @@ def list_in_order(tx: Connection, parsed: ParsedQuery) -> Answer:
     return Answer(
         hits=tuple(make_hits(tx, parsed, matches)),
         profile=parsed.profile_name,
-        space=None,
-        took_ms=0.0,
         listed="the work of that time" if page else "nothing of that time is known",
         candidates=len(chosen),
         notes=notes,

@@ -118,7 +118,6 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
         hits=hits,
         profile=parsed.profile_name,
         space=" + ".join(ranked.spaces) or None,
-        took_ms=0.0,
         candidates=len(candidates.ids) - len(order.dropped),
         suppressed=ranked.hidden,
         degraded={**ranked.degraded, **parsed.degraded},
@@ -439,8 +438,6 @@ def search_fulltext(tx: Connection, parsed: ParsedQuery) -> Answer:
     return Answer(
         hits=hits,
         profile=parsed.profile_name,
-        space=None,
-        took_ms=0.0,
         candidates=len(ids),
         degraded={**parsed.degraded, "index": "still loading; full text answered alone"},
         contradicted=judgments.visible_contradictions(tx, shown, parsed.question.project_ids),
