@@ -14,12 +14,12 @@ Lengths = NDArray[np.uint32]
 
 
 class TermDictionary:
-    """Term ↔ number. `frequency` returns in how many passages a number's term occurs."""
+    """Term ↔ number."""
 
-    def __init__(self, frequency: Callable[[int], int]) -> None:
-        self._frequency = frequency
+    def __init__(self) -> None:
         self._numbers: dict[str, int] = {}
-        self._terms: dict[int, str] = {}
+        self._terms: list[str] = []
+        """By number; empty where no term has it. A dict would take as much as all else."""
         self._compared: tuple[list[str], Signatures, Lengths] | None = None
         """The terms with the signature and the length in bytes of each, once a misspelt word was looked for."""
 
@@ -32,36 +32,41 @@ class TermDictionary:
 
     def term(self, number: int) -> str | None:
         """Return the term of a number, or None."""
-        return self._terms.get(number)
-
-    def set_frequency(self, frequency: Callable[[int], int]) -> None:
-        """Replace the function that returns in how many passages a number's term occurs."""
-        self._frequency = frequency
+        return self._terms[number] or None if 0 <= number < len(self._terms) else None
 
     def load(self, words: bytes, numbers: bytes) -> None:
-        """Load terms in UTF-8 and their numbers; a line each."""
+        """Load terms in UTF-8 and their numbers, a line each, into an empty dictionary."""
         terms = words.decode("utf-8", "surrogatepass").split("\n") if words else []
-        self.learn(dict(zip(terms, map(int, numbers.split()), strict=True)))
+        self._numbers = dict(zip(terms, map(int, numbers.split()), strict=True))
+        self._terms = [""] * (max(self._numbers.values(), default=0) + 1)
+        for term, number in self._numbers.items():
+            self._terms[number] = term
 
     def learn(self, numbers: Mapping[str, int]) -> None:
         """Set the numbers of these terms."""
+        self._terms += [""] * (max(numbers.values(), default=0) + 1 - len(self._terms))
         for term, number in numbers.items():
-            if self._numbers.get(term) != number:
-                self._terms.pop(self._numbers.pop(term, -1), None)
-                self._numbers.pop(self._terms.pop(number, ""), None)
+            if (known := self._numbers.get(term)) != number:
+                if known is not None:
+                    self._terms[known] = ""
+                self._numbers.pop(self._terms[number], None)
                 self._numbers[term], self._terms[number] = number, term
                 self._compared = None
 
     def keep(self, numbers: Iterable[int]) -> None:
         """Remove every term but those of these numbers."""
-        self._terms = {n: self._terms[n] for n in numbers if n in self._terms}
-        self._numbers = {term: number for number, term in self._terms.items()}
+        kept = set(numbers)
+        self._terms = [term if n in kept else "" for n, term in enumerate(self._terms)]
+        self._numbers = {term: n for term, n in self._numbers.items() if n in kept}
         self._compared = None
 
-    def expand(self, prefix: str, limit: int = 200) -> list[int]:
-        """Return the numbers of the terms that begin with a prefix, the most frequent first; unused terms are skipped."""
+    def expand(self, prefix: str, frequency: Callable[[int], int], limit: int = 200) -> list[int]:
+        """Return the numbers of the terms that begin with a prefix, the most frequent first; unused terms are skipped.
+
+        `frequency` returns in how many passages a number's term occurs.
+        """
         alike = [n for term, n in self._numbers.items() if prefix and term.startswith(prefix)]
-        uses = {n: count for n in alike if (count := self._frequency(n))}
+        uses = {n: count for n in alike if (count := frequency(n))}
         return sorted(uses, key=lambda n: (-uses[n], self._terms[n]))[:limit]
 
     def find_similar(self, word: str, edits: int) -> dict[int, int]:

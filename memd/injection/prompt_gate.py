@@ -25,9 +25,8 @@ from memd.injection.subject import ContentWord, PromptEvidence, PromptSubject, S
 from memd.machine_text import is_machine_text, strip_blocks
 from memd.models import Kind, Summary
 from memd.patterns import compile_lazily
-from memd.recall.relevance import best_coverage, score_floor_of
 from memd.recall.types import Hit, RelevanceGate, TermRarity
-from memd.recall.verdict import QUESTION_WORDS_MAX, coverage_of
+from memd.recall.verdict import QUESTION_WORDS_MAX, best_coverage, coverage_of, score_floor_of
 from memd.text import WORD, fold, is_stop_word, normalised, split_sentences, terms, unique, words
 
 WORDS_MIN = 2

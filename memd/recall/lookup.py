@@ -149,7 +149,7 @@ def _find_foreign(index: MemoryIndex, word: str) -> list[int]:
 
 def _find_rows_with_prefix(index: MemoryIndex, prefix: str) -> Rows:
     having = np.zeros(index.postings.n, np.bool_)
-    for number in index.vocabulary.expand(prefix):
+    for number in index.vocabulary.expand(prefix, index.postings.df):
         having[index.postings.rows_of(number)] = True
     return np.flatnonzero(having)
 

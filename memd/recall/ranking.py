@@ -194,6 +194,10 @@ class ScoredCandidates:
         """The parts of one candidate's score; a part that changes nothing is left out."""
         return make_parts([(name, op, float(values[candidate])) for name, op, values in self.steps])
 
+    def scores_by_id(self) -> dict[int, float]:
+        """Summary id → its score."""
+        return dict(zip(self.ids, self.scores.tolist(), strict=True))
+
     def ranks(self) -> dict[str, NDArray[np.int64]]:
         """Retriever → the rank of each candidate."""
         return {name: one.ranks(len(self.rows)) for name, one in self.rankings.items()}

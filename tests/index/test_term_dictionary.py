@@ -4,8 +4,19 @@ from hypothesis import strategies as st
 from memd.index.term_dictionary import TermDictionary
 
 
+class Vocabulary(TermDictionary):
+    """A dictionary of terms with known numbers of uses."""
+
+    uses: dict[int, int]
+
+    def expand(self, prefix, limit=200):
+        """Those of a prefix, by their uses."""
+        return super().expand(prefix, lambda number: self.uses.get(number, 0), limit)
+
+
 def vocabulary(uses, numbers=None):
-    made = TermDictionary(lambda number: uses.get(number, 0))
+    made = Vocabulary()
+    made.uses = uses
     made.learn(numbers or {})
     return made
 
