@@ -11,6 +11,7 @@ from memd.cli.completion import complete_from, complete_projects
 from memd.cli.terminal import JsonOption, print_result
 
 _NUMBER = re.compile(r"- #(\d+) ")
+_HELD = "held back, to compare with other sessions: inject.holdout"
 TOKEN_CHARACTERS = 4
 MOMENTS = ("startup", "resume", "clear", "compact", "prompt")
 
@@ -86,7 +87,8 @@ def _format_injections(found: dict[str, Any]) -> Iterator[str]:
     if not injections and not texts:
         yield "nothing was injected"
         return
-    yield _sum_up(injections, texts)
+    is_held = bool(injections) and all(one.get("held") for one in injections)
+    yield _HELD if is_held else _sum_up(injections, texts)
     whys = {(one["moment"], one["id"]): list(_explain(one)) for one in injections}
     for told in texts:
         yield f"{output.format_time(told['at'])}  {told['moment']}"
