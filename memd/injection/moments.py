@@ -126,9 +126,8 @@ def _read_call(payload: Mapping[str, Any], cwd: str | None) -> EndedCall:
 
 def _list_paths(fields: Mapping[str, Any]) -> Iterator[str]:
     """List the files given to a tool, of an edit of several files each."""
-    yield from filter(None, (_text(fields, name) for name in _PATH_FIELDS))
     edits = fields.get("edits")
-    for one in edits if isinstance(edits, list) else ():
+    for one in (fields, *(edits if isinstance(edits, list) else ())):
         if isinstance(one, Mapping):
             yield from filter(None, (_text(one, name) for name in _PATH_FIELDS))
 
