@@ -218,6 +218,7 @@ def _format_memory(memory: dict[str, Any]) -> str:
 # ── context, injected ────────────────────────────────────────────────────────────────────────────
 
 _NUMBER = re.compile(r"- #(\d+) ")
+_HELD = "held back, to compare with other sessions: inject.holdout"
 TOKEN_CHARACTERS = 4
 
 
@@ -280,7 +281,8 @@ def _format_injections(found: dict[str, Any]) -> Iterator[str]:
     if not injections and not texts:
         yield "nothing was injected"
         return
-    yield _sum_up(injections, texts)
+    is_held = bool(injections) and all(one.get("held") for one in injections)
+    yield _HELD if is_held else _sum_up(injections, texts)
     whys = {(one["moment"], one["id"]): list(_explain(one)) for one in injections}
     for told in texts:
         yield f"{output.format_time(told['at'])}  {told['moment']}"

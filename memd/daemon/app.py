@@ -177,8 +177,7 @@ class Daemon:
         judgments = JudgmentService(db, redact, clock, self._wake_indexer, index, space)
         curator = self._make_curator()
         self.team = self._make_team((sync := self._make_sync(curator)).syncer)
-        self.joiner = WorktreeJoiner(db, curator, overrides, clock)
-        builder.find_copies = self.joiner.find_copies
+        self.joiner = self._make_joiner(curator, overrides, builder)
 
         # All of it for clients, on the socket.
         tracker = EmbedderTracker(config.engines.embedder, space, clock())
@@ -214,6 +213,13 @@ class Daemon:
         backfill = Backfill(self._db, model, index, engines, self._clock)
         model.on_ready(backfill.nudge)
         return model, backfill
+
+    def _make_joiner(
+        self, curator: Curator, overrides: ProjectOverrides, builder: ContextBuilder
+    ) -> WorktreeJoiner:
+        joiner = WorktreeJoiner(self._db, curator, overrides, self._clock)
+        builder.find_copies = joiner.find_copies
+        return joiner
 
     def _make_follower(self) -> TranscriptFollower | None:
         """Make the worker that reads the transcripts of live sessions; None if the settings forbid it."""

@@ -271,21 +271,16 @@ def _is_same_program(wanted: str, program: str) -> bool:
 
 
 def _has_flags(command: _Command, flags: Iterable[str]) -> bool:
-    for flag in flags:
-        if flag in command.flags:
-            continue
+    return all(_has_flag(command, flag) for flag in flags)
+
+
+def _has_flag(command: _Command, flag: str) -> bool:
+    if flag in command.flags:
+        return True
+    if command.name and re.fullmatch(r"-[A-Za-z]{2,}", flag):
         # `-rf` asks for both letters, in whatever bundle they come.
-        alike = set(_read_option(flag, command.name)) - {flag}
-        bundle = (
-            [f"-{letter}" for letter in flag[1:]]
-            if command.name and re.fullmatch(r"-[A-Za-z]{2,}", flag)
-            else []
-        )
-        if not (bundle and all(one in command.flags for one in bundle)) and not (
-            not bundle and alike & command.flags
-        ):
-            return False
-    return True
+        return all(f"-{letter}" in command.flags for letter in flag[1:])
+    return not command.flags.isdisjoint({*_read_option(flag, command.name)} - {flag})
 
 
 # ── Files and their text ────────────────────────────────────────────────────────────────────────

@@ -18,19 +18,20 @@ from memd.injection.choice import CandidateGroup
 from memd.injection.evidence import ErrorSignature, read_signature, read_task
 from memd.injection.moments import InjectedContext, InjectionMoment
 from memd.injection.origins import OriginReader, ToldTexts, tell_offers
-from memd.injection.page import estimate_tokens, format_copy, format_hits
-from memd.injection.prompt_gate import GatedHit, PromptQuery
-from memd.injection.start import SessionPlace, SessionState
-from memd.injection.start_page import (
+from memd.injection.page import (
     KeptPages,
     StartInputs,
     StartKey,
     StartReader,
+    estimate_tokens,
+    format_copy,
+    format_hits,
     line_of_offer,
     make_candidate,
     select_index,
 )
-from memd.injection.subject import CountedTitles, PromptEvidence
+from memd.injection.prompt_gate import CountedTitles, GatedHit, PromptEvidence, PromptQuery
+from memd.injection.start import SessionPlace, SessionState
 from memd.injection.working_tree import GuideReader, WorkingTree
 from memd.models import CLOCK_SKEW_MAX_MS, Authority, Summary
 from memd.recall.query import parse_terms
