@@ -218,7 +218,26 @@ def read_candidates(
     said = _choose_said(tx, here, allowed, prompts, now) if prompts else ()
     own = read_own_words(tx, here, allowed, moment, now) if moment in ("compact", "resume") else ()
     said, own = (tuple(one for one in some if not guides.say(one.text)) for some in (said, own))
+    allowed = tuple(_drop_spoken(group, said) for group in allowed)
     return SessionCandidates(allowed, left_out, prompts, said, own)
+
+
+def _drop_spoken(group: CandidateGroup, said: Sequence[SaidSentence]) -> CandidateGroup:
+    """Leave out of the titles of work what is told as the user's own words, and the work that says no more."""
+    if group.name != WORK_HEADING:
+        return group
+    rests = [(one, _find_rest(one.title, said)) for one in group.candidates]
+    kept = (replace(one, title=rest or one.title) for one, rest in rests if rest or one.left_open)
+    return replace(group, candidates=tuple(kept))
+
+
+def _find_rest(title: str, said: Sequence[SaidSentence]) -> str:
+    """Return what a title says after a sentence of the user's that it begins with; all of it if it begins with none."""
+    for one in said:
+        text = one.text.rstrip(".!? ")
+        if title[: len(text)].casefold() == text.casefold():
+            return title[len(text) :].lstrip(".!?:; ")
+    return title
 
 
 def read_version(tx: Connection, here: SessionState) -> tuple[object, ...]:

@@ -209,3 +209,20 @@ def test_what_was_forgotten_or_replaced_is_not_told_from_the_prompt_that_said_it
     assert "past tense" not in after
     assert "Redis" not in after
     assert "Valkey" in after
+
+
+def test_a_turn_named_by_the_user_s_own_rule_is_told_as_the_user_s_words(daemon):
+    place = "/home/dev/labelling"
+    rules = ("We should never log email addresses, GDPR", "We use tabs in Makefiles only")
+    for number, said in enumerate(rules):
+        more = {"session_id": "l1", "prompt_id": f"l{number}", "cwd": place}
+        file = f"{place}/a.py"
+        edit = {"file_path": file, "old_string": "x", "new_string": f"y{number}"}
+        hook(daemon, "UserPromptSubmit", prompt=said, **more)
+        hook(daemon, "PostToolUse", tool_name="Edit", tool_use_id=f"l{number}", tool_input=edit, tool_response={"filePath": file}, **more)  # fmt: skip
+        hook(daemon, "Stop", last_assistant_message="Noted; a.py masks them now.", **more)
+    daemon.settle()
+    start = json.loads(told(daemon, "l2", cwd=place))["hookSpecificOutput"]["additionalContext"]
+    for said in rules:
+        assert f"- “{said}” (" in start
+        assert start.count(said) == 1
