@@ -27,6 +27,9 @@ from memd.models import make_memory_name
 from memd.time_expressions import format_age, parse_end, parse_start
 
 _LINE_CHARACTERS_MAX = 100
+_NUMBER = re.compile(r"- #(\d+) ")
+_HELD = "held back, to compare with other sessions: inject.holdout"
+TOKEN_CHARACTERS = 4
 _SHOWN_WITH = {"superseded": "--superseded", "unlikely": "--all"}
 """Why memories are hidden → the option that shows them."""
 
@@ -273,29 +276,46 @@ def run_injected(
 def _format_injections(found: dict[str, Any]) -> Iterator[str]:
     title = output.one_line(found["title"] or "without a prompt")
     yield f"session {found['session']}: {title}"
-    if not found["injections"]:
+    injections, texts = found["injections"], found.get("texts") or []
+    if not injections and not texts:
         yield "nothing was injected"
         return
-    told = [one for one in found["injections"] if not one.get("held")]
-    used = sum(one.get("outcome") == "used" for one in told)
-    tokens = output.plural(sum(one["tokens"] for one in told), "token")
-    yield (
-        f"{output.plural(len(told), 'memory')}, about {tokens}, {used:,} used"
-        if told
-        else "held back, to compare with other sessions: inject.holdout"
-    )
-    last = None
-    for injection in found["injections"]:
-        moment = injection["at"], injection["moment"]
-        if moment != last:
-            yield f"{output.format_time(injection['at'])}  {injection['moment']}"
-        last = moment
-        title = output.one_line(injection["title"])
-        yield f"  #{injection['id']} {injection['kind']}  {title}"
-        yield f"    {output.one_line(injection['reason'])}"
-        outcome, evidence = injection.get("outcome"), injection.get("evidence")
-        if outcome in {"used", "overruled", "ignored"}:
-            yield f"    {outcome}" + (f": {output.one_line(evidence)}" if evidence else "")
+    is_held = bool(injections) and all(one.get("held") for one in injections)
+    yield _HELD if is_held else _sum_up(injections, texts)
+    whys = {(one["moment"], one["id"]): list(_explain(one)) for one in injections}
+    for told in texts:
+        yield f"{output.format_time(told['at'])}  {told['moment']}"
+        for line in told["text"].splitlines():
+            yield f"  {output.clean(line)}"
+            number = _NUMBER.match(line)
+            yield from whys.pop((told["moment"], int(number[1])), ()) if number else ()
+    # What was told is kept of the last sessions only, and until something is forgotten.
+    untold = [one for one in injections if (one["moment"], one["id"]) in whys]
+    for at, moment in dict.fromkeys((one["at"], one["moment"]) for one in untold):
+        yield f"{output.format_time(at)}  {moment}"
+        for one in untold:
+            if (one["at"], one["moment"]) == (at, moment):
+                yield f"  #{one['id']} {one['kind']}  {output.one_line(one['title'])}"
+                yield from whys[moment, one["id"]]
+
+
+def _sum_up(injections: list[dict[str, Any]], texts: list[dict[str, Any]]) -> str:
+    used = sum(one.get("outcome") == "used" for one in injections)
+    if texts:
+        lines = sum(line.startswith("- ") for one in texts for line in one["text"].splitlines())
+        tokens = sum(len(one["text"]) for one in texts) // TOKEN_CHARACTERS
+        count = output.plural(lines, "line")
+    else:
+        count = output.plural(len(injections), "memory")
+        tokens = sum(one["tokens"] for one in injections)
+    return f"{count}, about {output.plural(tokens, 'token')}, {used:,} used"
+
+
+def _explain(one: dict[str, Any]) -> Iterator[str]:
+    yield f"    {output.one_line(one['reason'])}"
+    outcome, evidence = one.get("outcome"), one.get("evidence")
+    if outcome in {"used", "overruled", "ignored"}:
+        yield f"    {outcome}" + (f": {output.one_line(evidence)}" if evidence else "")
 
 
 # ── Columns ──────────────────────────────────────────────────────────────────────────────────────

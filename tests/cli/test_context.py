@@ -47,7 +47,7 @@ def test_injections_are_listed_with_time_and_reason():
 
     rows = [row(1, 0, "startup"), row(2, 0, "startup"), row(3, 60_000, "prompt")]
     head, total, *lines = query._format_injections(
-        {"session": "s1", "title": None, "injections": rows}
+        {"session": "s1", "title": None, "injections": rows, "texts": []}
     )
     assert head == "session s1: without a prompt"
     assert total == "3 memories, about 30 tokens, 1 used"
