@@ -17,6 +17,7 @@ from memd.cli.terminal import (
     KindsOption,
     ProjectOption,
     check_kinds,
+    complete_from,
     complete_projects,
     print_result,
     read_local_end,
@@ -27,6 +28,10 @@ from memd.models import make_memory_name
 from memd.time_expressions import format_age, parse_end, parse_start
 
 _LINE_CHARACTERS_MAX = 100
+MOMENTS = ("startup", "resume", "clear", "compact", "prompt")
+_NUMBER = re.compile(r"- #(\d+) ")
+_HELD = "held back, to compare with other sessions: inject.holdout"
+TOKEN_CHARACTERS = 4
 _SHOWN_WITH = {"superseded": "--superseded", "unlikely": "--all"}
 """Why memories are hidden → the option that shows them."""
 
@@ -222,23 +227,35 @@ _HELD = "held back, to compare with other sessions: inject.holdout"
 TOKEN_CHARACTERS = 4
 
 
-def run_context(  # one parameter per option
+def run_context(  # noqa: PLR0913  # one parameter per option
     words: list[str] | None = Argument(
-        None, metavar="PROMPT", help="Default: the start of a session."
+        None, metavar="PROMPT", help="What a prompt would bring. Default: the start of a session."
     ),
     *,
+    prompt: str | None = Option(None, metavar="TEXT", help="The same, as an option."),
     session: str | None = Option(None, metavar="ID", help="The session: the start of its id."),
     project: str | None = Option(
         None, help="Another project than this directory's.", autocompletion=complete_projects
+    ),
+    moment: str | None = Option(
+        None,
+        metavar="MOMENT",
+        help=f"One of {', '.join(MOMENTS)}.",
+        autocompletion=complete_from(*MOMENTS),
     ),
     explain: bool = Option(False, "--explain", help="Show all candidates and why."),
     as_json: JsonOption = False,
 ) -> None:
     """Show the context that memd would inject into a session now. Records nothing."""
+    if words and prompt is not None:
+        daemon_call.fail("give the prompt once: as words or with --prompt")
+    if moment is not None and moment not in MOMENTS:
+        daemon_call.fail(f"--moment: there is no {moment!r}; there are {', '.join(MOMENTS)}")
     context = daemon_call.call(
         "memd/context",
-        prompt=" ".join(words) if words else None,
+        prompt=" ".join(words) if words else prompt,
         session=session,
+        moment=moment,
         explain=explain,
         **daemon_call.find_place(None if project is None else daemon_call.read_project(project)),
     )
@@ -277,7 +294,7 @@ def run_injected(
 def _format_injections(found: dict[str, Any]) -> Iterator[str]:
     title = output.one_line(found["title"] or "without a prompt")
     yield f"session {found['session']}: {title}"
-    injections, texts = found["injections"], found["texts"]
+    injections, texts = found["injections"], found.get("texts") or []
     if not injections and not texts:
         yield "nothing was injected"
         return
