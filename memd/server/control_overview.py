@@ -174,7 +174,7 @@ class OverviewControl:
     ) -> JsonObject:
         """List a session's injections and their outcomes."""
         session = await self._find_injected_session(request, caller)
-        rows, texts = await self._app.injector.list_injections(session.id)
+        rows = await self._app.injector.list_injections(session.id)
         # A session that is still open is judged as far as it went, and judged again when it has ended.
         found = await self._app.db.read(partial(judge_session, session_id=session.id))
         described = []
@@ -193,7 +193,7 @@ class OverviewControl:
             "session": session.key,
             "title": session.title,
             "injections": described,
-            "texts": to_plain(texts),
+            "texts": to_plain(await self._app.injector.list_texts(session.id)),
             "learned": learned,
         }
 
