@@ -293,12 +293,15 @@ class Injector:
                 raise
             self.budget.give_back({key: spent[key] for key in unknown})
 
-    async def list_injections(self, session_id: int) -> tuple[list[Injection], list[ToldText]]:
-        """List a session's injections, and the texts that it was told, oldest first."""
+    async def list_injections(self, session_id: int) -> list[Injection]:
+        """List a session's injections, oldest first."""
         await self.flush()
-        return await self._db.read(
-            lambda tx: (usage.session_injections(tx, session_id), usage.told_texts(tx, session_id))
-        )
+        return await self._db.read(partial(usage.session_injections, session_id=session_id))
+
+    async def list_texts(self, session_id: int) -> list[ToldText]:
+        """List the texts that a session was told, oldest first, word for word."""
+        await self.flush()
+        return await self._db.read(partial(usage.told_texts, session_id=session_id))
 
     async def _try_to_flush(self) -> None:
         try:

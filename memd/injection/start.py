@@ -330,11 +330,11 @@ def _choose_said(
         and lines.stands_alone(one.text)
     ]
     since = min((one.at for one in chosen), default=now)
-    work = session_context.work_since(tx, here.project.id, since, _CANDIDATES_MAX)
+    work = session_context.work_on_prompts(tx, here.project.id, since, _CANDIDATES_MAX)
 
     def stands(one: SaidSentence) -> bool:
-        later = ((title, body) for at, title, body in work if at >= one.at)
-        return lines.limits(one.text) or not lines.is_done(one.text, later)
+        own = ((title, body) for at, title, body in work if at == one.at)
+        return lines.limits(one.text) or not lines.is_done(one.text, own)
 
     return _leave_retracted(tx, list(filter(stands, chosen)), here.project.id)
 

@@ -165,7 +165,7 @@ class OverviewControl:
     ) -> JsonObject:
         """List a session's injections and their outcomes."""
         session = await self._find_injected_session(request, caller)
-        rows, texts = await self._app.injector.list_injections(session.id)
+        rows = await self._app.injector.list_injections(session.id)
         # A session that is still open is judged as far as it went, and judged again when it has ended.
         found = await self._app.db.read(partial(judge_session, session_id=session.id))
         described = []
@@ -176,7 +176,8 @@ class OverviewControl:
             described.append(line)
         wanted = requests.ListRequest(project=ALL, session=session.uid, limit=requests.LIST_MAX)
         learned = len((await self.list_memories(wanted, caller))["memories"])
-        told = {"injections": described, "texts": to_plain(texts), "learned": learned}
+        texts = to_plain(await self._app.injector.list_texts(session.id))
+        told = {"injections": described, "texts": texts, "learned": learned}
         return {"session": session.key, "title": session.title, **told}
 
     async def read_session(self, request: requests.SessionRequest, caller: Caller) -> JsonObject:

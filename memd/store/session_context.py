@@ -264,15 +264,17 @@ def last_outcomes(  # two limits
     ]
 
 
-def work_since(
+def work_on_prompts(
     tx: Connection, project_id: int, since: int, limit: int
 ) -> list[tuple[int, str, str]]:
-    """(time, title, body) of the latest work that changed something in a project since then."""
-    wanted = Filter(project_ids=(project_id,), kinds=_OUTCOME_KINDS, since=since)
-    where, bound = wanted.condition()
+    """(time of a prompt, title, body) of the work of a project that began with prompts since then and changed something."""
+    where, bound = Filter(project_ids=(project_id,), kinds=_OUTCOME_KINDS).condition()
     rows = tx.execute(
-        f"SELECT s.at, s.title, s.body FROM summaries s WHERE {where}{_NEWEST_FIRST} LIMIT ?",
-        (*bound, limit),
+        "SELECT p.at, s.title, s.body FROM summaries s JOIN edges e ON e.from_kind = 'summary'"
+        " AND e.from_id = CAST(s.id AS TEXT) AND e.type = 'derives_from' AND e.to_kind = 'event'"
+        " JOIN events p ON p.id = CAST(e.to_id AS INTEGER) AND p.kind = 'prompt' AND p.at >= ?"
+        f" WHERE {where} AND s.at >= ?{_NEWEST_FIRST} LIMIT ?",
+        (since, *bound, since, limit),
     )
     return [(int(at), str(title), str(body)) for at, title, body in rows]
 

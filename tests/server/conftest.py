@@ -166,7 +166,10 @@ class FakeInjector:
         return InjectedContext("fake", self.text, "demo")
 
     async def list_injections(self, session_id):
-        return [Injection(1, session_id, "note", "a title", "prompt", 1, "fake")], []
+        return [Injection(1, session_id, "note", "a title", "prompt", 1, "fake")]
+
+    async def list_texts(self, session_id):  # noqa: ARG002  # as Injector's
+        return []
 
     def note_told(self, moment, text):
         pass
