@@ -220,25 +220,43 @@ def changed_only_settings(edits: Iterable[FileEdit], changes: Sequence[SettingCh
 # ── One file ─────────────────────────────────────────────────────────────────────────────────────
 
 
-_FileSyntax = frozenset[str]
-"""The forms of a file, by which its lines are read: `config`, whose plain words are values; `sectioned`, `markup`,
-`directives`; `version`, which holds nothing else; `table`, which holds the times at which commands run."""
-_FILE_KINDS = ("documents", "config", "sectioned", "markup", "directives")
+@dataclass(frozen=True, slots=True)
+class _FileSyntax:
+    """The form of a file, by which its lines are read."""
+
+    is_config: bool
+    """Its plain words are values."""
+    has_sections: bool
+    is_markup: bool
+    has_directives: bool
+    is_version: bool
+    """It holds nothing but a version."""
+    is_table: bool
+    """It holds the times at which commands run."""
+    is_sql: bool
 
 
 def _classify_file(path: str) -> _FileSyntax | None:
     """Find the form of a file by its name; None for documents and data."""
     name = posixpath.basename(path)
     extension = name.rpartition(".")[2].lower() if "." in name else ""
-    kinds = {kind for kind in _FILE_KINDS if extension in _FORMS.list_words(kind)}
-    kinds |= {"table"} if _FORMS["table file"].search(path) else set()
-    is_read = "table" in kinds or _FORMS["spec files"].search(name)  # though it ends in .txt
-    if ("documents" in kinds and not is_read) or _FORMS["data files"].search(name):
+    is_table = _FORMS["table file"].search(path) is not None
+    is_read = is_table or _FORMS["spec files"].search(name)  # though it ends in .txt
+    is_document = extension in _FORMS.list_words("documents") and not is_read
+    if is_document or _FORMS["data files"].search(name):
         return None
-    kinds |= {"directives"} if _FORMS["directive files"].search(name) else set()
-    kinds |= {"config"} if "directives" in kinds or name.startswith(".env") else set()
-    kinds |= {"sectioned"} if "." not in name.lstrip(".") else set()
-    return frozenset(kinds | ({"version"} if _FORMS["version file"].search(name) else set()))
+    is_directive = bool(_FORMS["directive files"].search(name))
+    is_directive = is_directive or extension in _FORMS.list_words("directives")
+    is_config = is_directive or extension in _FORMS.list_words("config")
+    return _FileSyntax(
+        is_config=is_config or name.startswith(".env"),
+        has_sections=extension in _FORMS.list_words("sectioned") or "." not in name.lstrip("."),
+        is_markup=extension in _FORMS.list_words("markup"),
+        has_directives=is_directive,
+        is_version=bool(_FORMS["version file"].search(name)),
+        is_table=is_table,
+        is_sql=extension == "sql",
+    )
 
 
 def _index_settings(text: str, form: _FileSyntax) -> dict[Key, str]:
@@ -248,16 +266,17 @@ def _index_settings(text: str, form: _FileSyntax) -> dict[Key, str]:
     return {key: value for key, value in found if counts[key] == 1}
 
 
-def _read_settings(  # noqa: C901  # what a line may be, in order
+def _read_settings(  # noqa: C901, PLR0912  # what a line may be, in order
     text: str, form: _FileSyntax
 ) -> Iterator[Setting]:
     """Yield the settings of a text, each with the names of what is around it: section, mapping, class, call."""
     section: Key = ()
     headers: list[tuple[int, str]] = []
+    artifact: tuple[int, str] | None = None
     comment_end = ""
     for raw in text.splitlines()[:_LINES_MAX]:
         line = raw.strip()
-        if "table" in form and (timed := _FORMS["scheduled"].match(line)):
+        if form.is_table and (timed := _FORMS["scheduled"].match(line)):
             yield (" ".join(timed["name"].split()),), " ".join(timed["value"].split())
             continue
         if comment_end or not line or len(line) > _LINE_CHARACTERS:
@@ -271,18 +290,25 @@ def _read_settings(  # noqa: C901  # what a line may be, in order
         if _FORMS["comment"].match(line):
             continue
         line = _FORMS["trailing comment"].sub("", line) if line[0] not in "\"'" else line
-        if "sectioned" in form and (named := _FORMS["section"].match(line)):
+        if form.has_sections and (named := _FORMS["section"].match(line)):
             section, headers = (named[1],), []
             continue
         indent = len(raw.expandtabs(4)) - len(raw.expandtabs(4).lstrip())
         while headers and headers[-1][0] >= indent:
             headers.pop()
         around = (*section, *(name for _, name in headers))
+        if form.is_markup:
+            # Maven names each dependency by a sibling of its version.
+            if identity := _FORMS["identity"].match(line):
+                artifact = indent, identity[1]
+            elif artifact and (indent < artifact[0] or line.startswith("</")):
+                artifact = None
+            around = (*around, artifact[1]) if artifact and artifact[0] == indent else around
         yield from _read_line(line, around, form)
         opens = _FORMS["opens"].search(line) and re.search(r"\w", line)
         if line.startswith("- "):
             headers.append((indent, line))
-        elif opens or ("markup" in form and _FORMS["opening element"].match(line)):
+        elif opens or (form.is_markup and _FORMS["opening element"].match(line)):
             headers.append((indent, _name_header(line)))
 
 
@@ -302,23 +328,27 @@ def _read_line(line: str, around: Key, form: _FileSyntax) -> tuple[Setting, ...]
     return tuple(_find_settings(line, around, form))
 
 
-def _find_settings(  # what a line may be, in order
+def _find_settings(  # noqa: C901, PLR0912  # what a line may be, in order
     line: str, around: Key, form: _FileSyntax
 ) -> Iterator[Setting]:
     """Yield the settings of a line: by what its file's format has of its own, else as an assignment."""
     bare = line.rstrip(",;").rstrip()
-    if "version" in form:
+    if form.is_version:
         yield ("version",), bare
+    elif form.is_sql and (columns := list(_read_columns(bare, around))):
+        yield from columns
+    elif form.is_sql and not _FORMS["sql sets"].match(bare):
+        return
     elif package := _find_name_and_value(_FORMS["package"].match(bare)):
         yield (*around, package[0]), _strip_quotes(package[1])
     elif defined := _find_name_and_value(_FORMS["defined"].match(bare)):
         if _is_scalar(defined[1], form):
             yield (*around, defined[0]), _strip_quotes(defined[1])
-    elif "markup" in form and (found := _FORMS["element"].match(bare)):
+    elif form.is_markup and (found := _FORMS["element"].match(bare)):
         yield (*around, found["name"]), _strip_quotes(found["value"])
-    elif "markup" in form and (found := _FORMS["attribute"].match(bare)):
+    elif form.is_markup and (found := _FORMS["attribute"].match(bare)):
         yield (*around, found["of"], found["name"]), _strip_quotes(found["value"])
-    elif "markup" in form:
+    elif form.is_markup:
         return
     elif together := list(_read_several(bare)):
         yield from (((*around, name), _strip_quotes(value)) for name, value in together)
@@ -328,19 +358,19 @@ def _find_settings(  # what a line may be, in order
 
 def _read_assignment(bare: str, around: Key, form: _FileSyntax) -> Iterator[Setting]:
     item = bare[2:].strip() if bare.startswith("- ") else bare
-    is_item = item != bare and "config" in form and bool(around)
+    is_item = item != bare and form.is_config and bool(around)
     if is_item and _FORMS["key header"].match(around[-1]) and _FORMS["item value"].match(item):
         # The only item of a list; of several, none is known by the list's name.
         yield around, _strip_quotes(item)
         return
-    names = ("property", "assigned", "keyed", *(("directive",) if "directives" in form else ()))
+    names = ("property", "assigned", "keyed", *(("directive",) if form.has_directives else ()))
     found = next((match for name in names if (match := _FORMS[name].match(item))), None)
     is_flag = found is not None and found["name"].startswith("-")
     if found is None or (is_flag and not _FORMS["lone flag"].match(item)):
         yield from _read_arguments(item, around)
         return
     name, value = found["name"].strip("\"'"), found["value"].strip()
-    if "config" in form and (only := _FORMS["one item"].match(value)):
+    if form.is_config and (only := _FORMS["one item"].match(value)):
         value = only[1]
     parts = list(_read_arguments(value, (*around, name), is_value=True))
     # One argument is the value.
@@ -350,19 +380,37 @@ def _read_assignment(bare: str, around: Key, form: _FileSyntax) -> Iterator[Sett
         yield from parts
 
 
+def _read_columns(line: str, around: Key) -> Iterator[Setting]:
+    """Yield the default and the size that a line of SQL gives a column."""
+    for form, part in (("column default", ""), ("column size", "kind")):
+        found = _FORMS[form].match(line)
+        if found and found["name"].upper() not in _FORMS.list_words("sql words"):
+            names = [found["of"], found["name"]] if found["of"] else [found["name"]]
+            kind = (found[part].lower(),) if part else ()
+            yield (
+                (*around, *(name.strip('"`[]') for name in names), *kind),
+                _strip_quotes(found["value"]),
+            )
+
+
 def _read_several(line: str) -> Iterator[tuple[str, str]]:
     """Yield several names that one line gives values, or the first that a function makes of one literal: `useState(8)`."""
-    if (found := _FORMS["destructured"].match(line)) is None:
-        return
-    names = [name.strip() for name in found["names"].split(",")]
-    value = found["value"].strip()
-    if made := _FORMS["makes one"].match(value):
-        yield names[0], made["value"]
-        return
-    values = [one.strip() for one in value.strip("[]()").split(",")]
-    if len(values) == len(names) and all(map(_FORMS["literal"].match, values)):
-        pairs = zip(names, values, strict=True)
-        yield from ((name, one) for name, one in pairs if name.strip("_"))
+    literal = _FORMS["literal"]
+    if braced := _FORMS["braced defaults"].match(line):
+        for part in braced["inner"].split(","):
+            name, sign, value = part.partition("=")
+            if sign and literal.match(value.strip()):
+                yield name.rpartition(":")[2].strip(), value.strip()
+    elif found := _FORMS["destructured"].match(line):
+        names = [name.strip() for name in found["names"].split(",")]
+        value = found["value"].strip()
+        if made := _FORMS["makes one"].match(value):
+            yield names[0], made["value"]
+            return
+        values = [one.strip() for one in value.strip("[]()").split(",")]
+        if len(values) == len(names) and all(map(literal.match, values)):
+            pairs = zip(names, values, strict=True)
+            yield from ((name, one) for name, one in pairs if name.strip("_"))
 
 
 def _find_name_and_value(found: re.Match[str] | None) -> tuple[str, str] | None:
@@ -412,7 +460,7 @@ def _is_scalar(value: str, form: _FileSyntax) -> bool:
         return False
     if _FORMS["literal"].match(value) or _FORMS["computed"].match(value):
         return True
-    return "config" in form and _FORMS["bare"].match(value) is not None
+    return form.is_config and _FORMS["bare"].match(value) is not None
 
 
 def _strip_quotes(value: str) -> str:

@@ -56,12 +56,15 @@ def changes(path, *edits):
         ("a.py", "@retry(stop=stop_after_attempt(3))", "@retry(stop=stop_after_attempt(5))", ("@retry.stop_after_attempt", "3", "5")),
         ("a.tsx", "const [rows, setRows] = useState<number>(8)", "const [rows, setRows] = useState<number>(9)", ("rows", "8", "9")),
         ("a.py", "width, height = 80, 24", "width, height = 90, 24", ("width", "80", "90")),
+        ("a.js", "const { size = 10, page = 1 } = props;", "const { size = 20, page = 1 } = props;", ("size", "10", "20")),
         ("a.cs", "public int Max { get; set; } = 3;", "public int Max { get; set; } = 4;", ("Max", "3", "4")),
         ("a.go", 'flag.IntVar(&n, "jobs", 4, "how many")', 'flag.IntVar(&n, "jobs", 8, "how many")', ("jobs", "4", "8")),
         ("crontab", "*/10 * * * *  run  all", "@daily run all", ("run all", "*/10 * * * *", "@daily")),
         ("etc/cron.d/a", "0 2 * * * root a", "0 3 * * * root a", ("root a", "0 2 * * *", "0 3 * * *")),
         ("a.yaml", "python: ['3.11']", "python: ['3.12']", ("python", "3.11", "3.12")),
         ("a.yaml", "hosts:\n  - debian-11", "hosts:\n  - debian-12", ("hosts", "debian-11", "debian-12")),
+        ("a.sql", "ALTER TABLE a ALTER COLUMN b SET DEFAULT 'x';", "ALTER TABLE a ALTER COLUMN b SET DEFAULT 'y';", ("a.b", "x", "y")),
+        ("a.sql", "CREATE TABLE a (\n  b VARCHAR(8),", "CREATE TABLE a (\n  b VARCHAR(9),", ("CREATE TABLE a.b.varchar", "8", "9")),
         ("Dockerfile", "HEALTHCHECK --interval=5s CMD a -f b", "HEALTHCHECK --interval=9s CMD a -f b", ("HEALTHCHECK.--interval", "5s", "9s")),
     ],
 )  # fmt: skip
@@ -107,3 +110,9 @@ def test_all_of_a_file_that_is_written_is_set_unless_it_is_data():
         ("b.port", "", "2"),
     ]
     assert changes("a.yaml", ("", "\n".join(f"key{n}: {n}" for n in range(300)))) == []
+
+
+def test_an_element_belongs_to_the_artifact_that_is_named_beside_it():
+    pom = "<artifactId>{}</artifactId>\n<version>{}</version>"
+    assert changes("pom.xml", (pom.format("a", 1), pom.format("a", 2))) == [("a.version", "1", "2")]
+    assert changes("pom.xml", (pom.format("b", 2), pom.format("b", 3))) == [("b.version", "2", "3")]
