@@ -142,6 +142,7 @@ def _be_memd(words, environ, directory, files):
     """Run `memd WORDS` as a process that has just begun would, with these files as the standard ones."""
     os.environ.clear()
     os.environ.update(environ)
+    time.tzset()
     os.chdir(directory)
     writes = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     for number, (file, mode) in enumerate(zip(files, (os.O_RDONLY, writes, writes), strict=True)):

@@ -8,7 +8,7 @@ os.environ["OMP_NUM_THREADS"] = "1"
 
 import memd.cli.app
 import memd.daemon.app
-import memd.server.mcp_endpoint  # noqa: F401
+import memd.server.connection  # noqa: F401
 from memd.patterns import _LazyPattern
 
 for one in gc.get_objects():

@@ -1,4 +1,5 @@
 import json
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +12,7 @@ from benchmarks import (
     gate,
     live_session,
     metrics,
+    people_set,
     replay,
     retrieval,
     retrievers,
@@ -237,3 +239,22 @@ def test_the_transcript_of_a_live_session_has_one_turn_after_the_other(tmp_path)
     assert texts == [
         f"The limit in {name}.py is 1: I raise it." for name in ("one", "two", "three")
     ]
+
+
+def test_a_question_over_people_names_its_turn_by_a_hash_and_any_memory_of_it_answers():
+    asked = people_set.read_questions()
+    assert {frozenset(one) for one in asked} == {frozenset({"person", "question", "turn"})}
+    assert all(re.fullmatch("[0-9a-f]{16}", one["turn"]) for one in asked)
+    memory = {
+        "record": "summary",
+        "session": "s1",
+        "uid": "u1",
+        "episode": "p1",
+        "title": "T",
+        "body": "B",
+        "at": 5,
+    }
+    records = [{"record": "session", "uid": "s1", "key": "abc"}, memory, {**memory, "uid": "u2"}]
+    one, other = people_set.make_documents("p99", records)
+    assert one["doc"] == other["doc"] == people_set.label_turn("p99", "abc", "p1")
+    assert (one["corpus"], one["session"], one["text"]) == ("p99", "abc", "B")

@@ -13,13 +13,11 @@ from memd.belief.polarity import WORDS
 from memd.patterns import compile_lazily
 
 _QUOTED = compile_lazily(r"`+([^`\n]{1,200})`+|[\"“„«「]([^\"“”„«»「」\n]{2,200})[\"”“»」]")
-_BARE = WORDS.compile("bare word")
 _FLAG = compile_lazily(r"--?[A-Za-z][\w-]*(?:=\S*)?\Z")
 _LONG_FLAG = compile_lazily(r"--[a-z][\w-]{2,}(?:=\S+)?\Z")
 _WORD = compile_lazily(r"[\w@./:+-]+\Z")
 _NAME = compile_lazily(r"[a-z][a-z0-9_.-]*\Z")
 _PATH = compile_lazily(r"~?\.{0,2}/?[\w.@*?+-]+(?:/[\w.@*?+-]+)*/?(?:\*\*)?\Z")
-_ENDING = WORDS.compile("file with an ending")
 _SCRIPT = compile_lazily(r"\.{0,2}/?[\w.@+-]+(?:/[\w@+-]+)*/[\w@+-]+(?:\.(?:sh|bash))?\Z")
 """A path that can be run: its name has no ending, or a shell's."""
 _CODE = compile_lazily(r".*(?:\w\.\w|\w\(|::|->|@\w|!\w|#\s?\w|_\w|[a-z][A-Z]|[<>{}\[\]$=]).*\Z")
@@ -85,7 +83,7 @@ def _classify(content: str, start: int, end: int) -> Argument | None:
         )
     elif first in _PROGRAMS:
         found = Argument(bare, start, end, is_command=True)
-    elif _PATH.match(bare) and ("/" in bare or _ENDING.match(bare)):
+    elif _PATH.match(bare) and ("/" in bare or WORDS["file with an ending"].match(bare)):
         # `process.env` looks like a file, too.
         is_code = "/" not in bare and bool(re.match(r"[A-Za-z]\w*\.\w+\Z", bare))
         found = Argument(bare, start, end, is_path=True, is_command=is_script, is_code=is_code)
@@ -101,24 +99,21 @@ def _are_shell_words(tokens: list[str]) -> bool:
 
 def _find_bare(text: str, start: int, end: int) -> Iterator[Argument]:
     """Yield what is plainly a command, a flag or a path without any marks."""
-    tokens = list(_BARE.finditer(text, start, end))
+    tokens = list(WORDS["bare word"].finditer(text, start, end))
     number = 0
     while number < len(tokens):
         count = _measure_command(text, tokens[number:])
-        token = tokens[number]
+        first, last = tokens[number], tokens[number + max(count, 1) - 1]
+        content = " ".join(one.group() for one in tokens[number : number + max(count, 1)])
         if count:
-            last = tokens[number + count - 1]
-            content = " ".join(one.group() for one in tokens[number : number + count])
-            yield Argument(content, token.start(), last.end(), is_command=True)
-        else:
-            found = _classify_bare(token.group(), token.start(), token.end())
-            if found is not None:
-                yield found
+            yield Argument(content, first.start(), last.end(), is_command=True)
+        elif found := _classify_bare(content, first.start(), first.end()):
+            yield found
         number += count or 1
 
 
 def _classify_bare(content: str, start: int, end: int) -> Argument | None:
-    tokens = list(_BARE.finditer(content))
+    tokens = list(WORDS["bare word"].finditer(content))
     if _measure_command(content, tokens) == len(tokens) > 0:
         return Argument(content, start, end, is_command=True)
     if _LONG_FLAG.match(content):
@@ -127,7 +122,7 @@ def _classify_bare(content: str, start: int, end: int) -> Argument | None:
     is_file = "/" in content or content.startswith(".") or content.count(".") == 1
     if "://" in content or not _PATH.match(content):
         return None
-    if is_directory or (is_file and _ENDING.match(content)):
+    if is_directory or (is_file and WORDS["file with an ending"].match(content)):
         return Argument(content, start, end, is_path=True)
     return None
 
@@ -145,17 +140,12 @@ def _measure_command(text: str, tokens: list[re.Match[str]]) -> int:
         is_sub = len(words) == 1 and word in known
         is_name = tuple(words) in _RUNS_NAME and _NAME.match(word)
         is_option = word.startswith("-") and _FLAG.match(word)
-        is_operand = (
-            words[0] in {"rm", "chmod"} and len(words) > 1 and _PATH.match(word) and "/" in word
-        )
-        if not (is_sub or is_name or is_option or is_operand):
+        is_operand = program in {"rm", "chmod"} and len(words) > 1 and "/" in word
+        if not (is_sub or is_name or is_option or (is_operand and _PATH.match(word))):
             break
         words.append(word)
-    return (
-        0
-        if len(words) == 1 and program in WORDS.list_words("programs that are English words")
-        else len(words)
-    )
+    is_english = program in WORDS.list_words("programs that are English words")
+    return 0 if len(words) == 1 and is_english else len(words)
 
 
 # ── What can be run, fetched or installed ─────────────────────────────────────────────────────────
@@ -170,9 +160,6 @@ _ANY_FLAG = compile_lazily(r"(?<![\w-])--?[a-zA-Z][\w-]*(?:=\S+)?")
 _PIPE = compile_lazily(
     r"\|\s*(?:sudo\s+)?(?:(?:ba|z|da)?sh|python\d?|node|perl)\b|\$\(|\s>{1,2}\s+/"
 )
-_HOST = WORDS.compile("host", re.IGNORECASE)
-_RUN_PATH = WORDS.compile("path to run")
-_PACKAGE = WORDS.compile("package", re.IGNORECASE)
 _SHELL_HEADS = WORDS.list_words("shell heads")
 _BEFORE_COMMAND = WORDS.list_words("before a command") | {""}
 """Words before a program's name that make it a command, not a noun; the empty one is a sentence's beginning."""
@@ -182,17 +169,15 @@ _VERB_LETTERS = 4
 
 def find_runnable(text: str) -> Iterator[str]:
     """Yield every command, URL, host, package, flag and path to run in a text."""
-    for pattern in (_URL, _HOST, _ADDRESS, _SET_VARIABLE, _ANY_FLAG, _RUN_PATH, _PIPE):
+    host, path = WORDS["host"], WORDS["path to run"]
+    for pattern in (_URL, host, _ADDRESS, _SET_VARIABLE, _ANY_FLAG, path, _PIPE):
         yield from (
             (match[match.lastindex or 0]).rstrip(".,;:") for match in pattern.finditer(text)
         )
-    yield from (match[1].rstrip(".,;:") for match in _PACKAGE.finditer(text))
+    yield from (match[1].rstrip(".,;:") for match in WORDS["package"].finditer(text))
     for span in _CODE_SPAN.findall(text):
-        if span.split()[:1] and (
-            span.split()[0] in _SHELL_HEADS
-            or re.search(r"\s-|[|;&$]", span)
-            or _ASSIGNMENT.match(span)
-        ):
+        is_line = re.search(r"\s-|[|;&$]", span) or _ASSIGNMENT.match(span)
+        if _SHELL_HEADS.intersection(span.split()[:1]) or (span.strip() and is_line):
             yield span
     for sentence in re.split(r"[.,;:()\n]\s|\n", text):
         tokens = re.findall(r"[^\s,;:()`\"'“”]+", sentence)

@@ -78,12 +78,13 @@ def _find_aligned(older: Claims, newer: Claims) -> ValueChange | None:
         return None
     found: list[ValueChange] = []
     for clause in was:
-        pairs = ((other, _align_clauses(clause, other)) for other in now)
-        other, change = next(((other, one) for other, one in pairs if one), (None, None))
-        if other is None or change is None:
+        for other in now:
+            if change := _align_clauses(clause, other):
+                found.append(change)
+                now.remove(other)
+                break
+        else:
             return None
-        found.append(change)
-        now.remove(other)
     is_swapped = any(
         one.was.split()[0] == other.now.split()[0] for one, other in permutations(found, 2)
     )
@@ -525,7 +526,9 @@ def find_corrections(statements: Iterable[StandingStatement]) -> dict[int, int]:
     return {
         older.id: later.id
         for later, older in _pair_on_subject(statements, only_turning=True)
-        if later.project_id == older.project_id and _may_correct(later, older)
+        if later.project_id == older.project_id
+        for mine, known in [(_read_content(later.text).stems, _read_content(older.text).stems)]
+        if len(mine & known) >= max(_CORRECTED_STEMS, _CORRECTED_SHARE * len(mine))
     }
 
 
@@ -544,12 +547,6 @@ def _pair_on_subject(
             yield from ((later, older) for older in having[stem])
         for stem in stems:
             having[stem].append(later)
-
-
-def _may_correct(later: StandingStatement, older: StandingStatement) -> bool:
-    mine, known = _read_content(later.text), _read_content(older.text)
-    shared = len(mine.stems & known.stems)
-    return shared >= _CORRECTED_STEMS and shared >= _CORRECTED_SHARE * len(mine.stems)
 
 
 def _may_outdate(later: StandingStatement, older: StandingStatement) -> bool:

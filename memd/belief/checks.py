@@ -78,10 +78,6 @@ _HARMLESS = _WORDS["around"].union(
 )
 _BEFORE = _WORDS["before"] - {"for"}
 _ANCHORS: tuple[Anchor, ...] = ("commit", "push", "pull request", "done")
-_CONDITION_SIGNS, _FORBIDDEN_SIGNS = (
-    WORDS.compile(f"{name} signs") for name in ("condition", "forbidden")
-)
-_SIGNS = {name: WORDS.compile(f"{name} signs") for name in ("touch", "run", "write")}
 _BEFORE_SIGNS, _BEFORE_LAST = "之前|前に|前|전에", frozenset({"önce", "előtt"})
 _ANCHOR_SIGNS: dict[Anchor, str] = {
     "commit": "コミット|提交|커밋",
@@ -221,47 +217,32 @@ def _read_before(clauses: Sequence[_Clause]) -> Iterator[RuleCheck]:
     negations = whole.find_negations()
     befores = [*whole.find(_BEFORE), *(n for n, one in enumerate(tokens) if one.raw == "før")]
     lasts = [n for n, one in enumerate(tokens) if one.raw in _BEFORE_LAST]
+    rest = tokens
     if len(lasts) == 1 and not befores:
-        anchor = _find_anchor(tokens[max(0, lasts[0] - _GAP) : lasts[0]])
-        yield from _make_before(anchor, tokens)
-        return
-    if len(negations) == 1:
+        waiting = tokens[max(0, lasts[0] - _GAP) : lasts[0]]
+    elif len(negations) == 1:
         # What must not be done before, until or without the command.
-        links = [
-            n
-            for n in whole.find(_WORDS["without"] | _BEFORE | {"until", "unless", "bis"})
-            if n > negations[0]
-        ]
-        if len(links) == 1:
-            anchor = _find_anchor(tokens[negations[0] + 1 : links[0]])
-            behind = tokens[links[0] + 1 : links[0] + 2 * _GAP]
-            yield from _make_before(anchor, behind)
-        return
-    if not befores and not negations and (afters := whole.find(_WORDS["after"])):
+        joining = _WORDS["without"] | _BEFORE | {"until", "unless", "bis"}
+        links = [n for n in whole.find(joining) if n > negations[0]]
+        if len(links) != 1:
+            return
+        waiting = tokens[negations[0] + 1 : links[0]]
+        rest = tokens[links[0] + 1 : links[0] + 2 * _GAP]
+    elif not befores and not negations and (afters := whole.find(_WORDS["after"])):
         # “commit only after X passes”; what follows a commit is another matter.
-        anchor = _find_anchor(tokens[max(0, afters[0] - _GAP) : afters[0]])
-        yield from _make_before(anchor, tokens[afters[0] + 1 :])
+        waiting, rest = tokens[max(0, afters[0] - _GAP) : afters[0]], tokens[afters[0] + 1 :]
+    elif len(befores) == 1 and not negations:
+        at = befores[0]
+        end = next((n for n in range(at + 1, len(tokens)) if tokens[n].word == ","), len(tokens))
+        waiting = tokens[at + 1 : end]
+        # “before committing run X” has no comma.
+        rest = tokens[:at] if any(one.argument for one in tokens[:at]) else tokens[at + 1 :]
+    else:
         return
-    if len(befores) != 1 or negations:
-        return
-    at = befores[0]
-    end = next((n for n in range(at + 1, len(tokens)) if tokens[n].word == ","), len(tokens))
-    anchor = _find_anchor(tokens[at + 1 : end])
-    rest = tokens[:at] if at else []
-    # “before committing run X” has no comma.
-    behind = [
-        one for one in tokens[at + 1 :] if one.argument and not _anchor_of_command(one.argument)
-    ]
-    yield from _make_before(anchor, rest if any(one.argument for one in rest) else behind)
-
-
-def _make_before(anchor: Anchor | None, tokens: Sequence[_ClauseToken]) -> Iterator[RuleCheck]:
-    if anchor is None:
-        return
-    for token in tokens:
-        one = token.argument
-        if one is not None and (one.is_command or one.is_name) and not _anchor_of_command(one):
-            yield RuleCheck("before", one.text, anchor)
+    anchor = _find_anchor(waiting)
+    for given in (token.argument for token in rest) if anchor else ():
+        if given and (given.is_command or given.is_name) and not _anchor_of_command(given):
+            yield RuleCheck("before", given.text, anchor or "")
 
 
 def _find_anchor(tokens: Sequence[_ClauseToken]) -> Anchor | None:
@@ -366,10 +347,8 @@ def _read_ban(clause: _Clause, negation: int, instead: str) -> Iterator[RuleChec
         is_run = table is _VERBS["execute"]
         if not all(_may_be(one, wanted) or (one.is_name and is_run) for one in given):
             continue
-        is_plain = all(_may_be(one, wanted) for one in given)
-        is_direct = (
-            is_plain and wanted != "path" and _is_direct(clause, negation, clause.arguments[0][0])
-        )
+        may_follow = wanted != "path" and all(_may_be(one, wanted) for one in given)
+        is_direct = may_follow and _is_direct(clause, negation, clause.arguments[0][0])
         if is_direct or _is_forbidden(clause, negation, table):
             yield from (_forbid(one, instead, wanted) for one in given)
             return
@@ -389,28 +368,18 @@ def _read_pronoun(clauses: Sequence[_Clause], arguments: Sequence[Argument]) -> 
 
 def _read_flag(clause: _Clause, flag: Argument, negations: list[int]) -> Iterator[RuleCheck]:
     """Read a flag alone: of “push” and “commit” (“never push with --force”), or of any command (“never use --no-verify”)."""
-    verbs = [
-        (n, name)
-        for name in ("push", "commit")
-        for n in clause.find_verbs(_VERBS[name])
-    ]  # fmt: skip
+    verbs = [(n, name) for name in ("push", "commit") for n in clause.find_verbs(_VERBS[name])]
     if len(verbs) == 1:
         at, name = verbs[0]
-        others = [n for n, one in enumerate(clause.tokens) if n != at and one.argument is None]
-        others = [
-            n for n in others if clause.tokens[n].word not in _WORDS["with"] | _WORDS["names"]
-        ]
-        if _all_harmless(clause, others):
-            yield (
-                RuleCheck("command", f"git {name} {flag.text}")
-                if negations
-                else RuleCheck("required flag", f"git {name}", flag.text)
-            )
+        known = _WORDS["with"] | _WORDS["names"]
+        others = (one for n, one in enumerate(clause.tokens) if n != at and one.argument is None)
+        if all(one.word in known or _is_harmless(one.word) for one in others):
+            banned = RuleCheck("command", f"git {name} {flag.text}")
+            yield banned if negations else RuleCheck("required flag", f"git {name}", flag.text)
     elif negations and flag.text.startswith("--"):
-        at = clause.arguments[0][0]
-        if _is_direct(clause, negations[0], at) or _is_forbidden(
-            clause, negations[0], _VERBS["use"]
-        ):
+        first, negation = clause.arguments[0][0], negations[0]
+        is_direct = _is_direct(clause, negation, first)
+        if is_direct or _is_forbidden(clause, negation, _VERBS["use"]):
             yield RuleCheck("flag", flag.text)
 
 
@@ -468,18 +437,15 @@ def _all_harmless(clause: _Clause, places: Sequence[int]) -> bool:
 
 
 def _is_harmless(word: str) -> bool:
-    return (
-        word in _HARMLESS
-        or is_negation(word)
-        or bool(_VERBS["execute"].match(word) or _VERBS["use"].match(word))
-    )
+    is_verb = _VERBS["execute"].match(word) or _VERBS["use"].match(word)
+    return word in _HARMLESS or is_negation(word) or bool(is_verb)
 
 
 # ── Languages that put no spaces between words, and Korean ──────────────────────────────────────
 
 
 def _read_unspaced(sentence: str, arguments: Sequence[Argument]) -> Iterator[RuleCheck]:
-    if _CONDITION_SIGNS.search(sentence):
+    if WORDS["condition signs"].search(sentence):
         return
     marked, at = "", 0
     for number, one in enumerate(arguments):
@@ -518,7 +484,9 @@ def _read_unspaced_clause(clause: str, arguments: Sequence[Argument]) -> Iterato
     mine = [arguments[n] for n in numbers]
     others = (one.text for one in arguments if one not in mine and one.is_command)
     for wanted, name in (("path", "touch"), ("command", "run"), ("code", "write")):
-        is_said = _SIGNS[name].search(bare) or (wanted != "path" and _FORBIDDEN_SIGNS.search(bare))
+        is_said = WORDS[f"{name} signs"].search(bare) or (
+            wanted != "path" and WORDS["forbidden signs"].search(bare)
+        )
         if is_said and all(_may_be(one, wanted) for one in mine):
             instead = next(others, "")
             yield from (_forbid(one, instead, wanted) for one in mine)
@@ -551,35 +519,27 @@ def read_rules(tx: Connection, memories: Iterable[Summary]) -> list[Rule]:
     found = [one for one in memories if one.kind in RULE_KINDS]
     kept = store.kept_ids(tx, [one.id for one in found])
     enforced = store.enforced_ids(tx) if found else frozenset()
-    rules = (
-        _read_rule(one, is_kept=one.id in kept, is_enforced=one.id in enforced) for one in found
-    )
+    rules = []
+    for one in found:
+        note = split_note(one.body)
+        is_pinned = (one.pinned_by or Authority.AGENT_CALL) >= Authority.USER_HAND
+        is_approved = one.id in kept or is_pinned
+        is_users = is_approved or (one.authority >= Authority.USER_TOLD and not one.author)
+        said = read_checks(note.text) or read_checks(one.title) or read_checks(note.said)
+        given = read_checks(note.check)
+        is_given = is_approved or one.authority is Authority.USER_HAND
+        acts = tuple(dict.fromkeys((*(said if is_users else ()), *(given if is_given else ()))))
+        waits = tuple(check for check in dict.fromkeys(said + given) if check not in acts)
+        rules.append(Rule(one, acts, waits, one.id in enforced and bool(acts)))
     return [one for one in rules if one.checks or one.proposed]
-
-
-def _read_rule(one: Summary, *, is_kept: bool, is_enforced: bool) -> Rule:
-    note = split_note(one.body)
-    is_approved = is_kept or (one.pinned_by or Authority.AGENT_CALL) >= Authority.USER_HAND
-    is_users = is_approved or (one.authority >= Authority.USER_TOLD and not one.author)
-    said = read_checks(note.text) or read_checks(one.title) or read_checks(note.said)
-    given = read_checks(note.check)
-    acts = (said if is_users else ()) + (
-        given if is_approved or one.authority is Authority.USER_HAND else ()
-    )
-    acts = tuple(dict.fromkeys(acts))
-    waits = tuple(check for check in dict.fromkeys(said + given) if check not in acts)
-    return Rule(one, acts, waits, is_enforced and bool(acts))
 
 
 def describe_checks(tx: Connection, summary: Summary) -> tuple[str, ...]:
     """Describe how a rule is checked: shown or refused, or waiting for the user."""
     found: list[str] = []
     for rule in read_rules(tx, [summary]):
-        does = (
-            "a call that breaks it is refused"
-            if rule.is_enforced
-            else "told when it is about to be broken"
-        )
+        told = "told when it is about to be broken"
+        does = "a call that breaks it is refused" if rule.is_enforced else told
         found += [f"{check}: {does}" for check in rule.checks]
         found += [f"{check}: acts once the user keeps this memory" for check in rule.proposed]
     return tuple(found)

@@ -67,15 +67,15 @@ class Claims:
     """The whole text in lower case, on one line, without backticks: quotes are looked up in it."""
 
     @property
-    def quoted_folded(self) -> frozenset[str]:
-        """The parts in backticks, in lower case."""
-        return frozenset(quote.casefold() for quote in self.quoted)
-
-    @property
     def clauses(self) -> Iterator[Clause]:
         """Every clause, in order."""
         for sentence in self.sentences:
             yield from sentence
+
+    @property
+    def content_keys(self) -> set[str]:
+        """The keys of the tokens that have content."""
+        return {token.key for token in self.tokens if token.has_content}
 
     @property
     def tokens(self) -> Iterator[Token]:
@@ -93,7 +93,7 @@ def parse_claims(text: str) -> Claims:
     bare = _PERFECT.sub(
         r"\1have", _NO_LONGER.sub("not", _QUOTED.sub(r" \1", text).replace("`", " "))
     )
-    return Claims(tuple(_split_sentences(bare)), quoted - {""}, _flatten_text(bare))
+    return Claims(tuple(_split_sentences(bare)), quoted - {""}, " ".join(bare.split()).casefold())
 
 
 def word_key(word: str) -> str:
@@ -121,9 +121,9 @@ def statement_text(title: str, body: str) -> str:
     body = split_note(body).text
     quotes = _STATEMENT.findall(body) if _STATEMENT.match(body) else []
     if not quotes:
-        return _ANNOUNCEMENT.sub("", join_title(title, body))
+        return WORDS["announcement"].sub("", join_title(title, body))
     speaker = quotes[0][0]
-    return "\n".join(_ANNOUNCEMENT.sub("", said) for who, said in quotes if who == speaker)
+    return "\n".join(WORDS["announcement"].sub("", said) for who, said in quotes if who == speaker)
 
 
 def join_title(title: str, body: str) -> str:
@@ -179,8 +179,6 @@ _LINE_MARK = compile_lazily(
 """Headings, quotation marks and bullets at the start of a line, and variants of emoji."""
 _STATEMENT = compile_lazily(r"^([\w -]{1,100}): “(.+?)(?:”$|…$|\Z)", re.MULTILINE)
 """Who said something in a captured memory, and what."""
-_ANNOUNCEMENT = WORDS.compile("announcement", re.IGNORECASE)
-"""What says that a statement follows."""
 _QUOTED = compile_lazily(r"`([^`\n]{1,200})`")
 _PERFECT = compile_lazily(r"\b(should|would|could|must|might) have\b", re.IGNORECASE)
 """`should have used` is not `should use`."""
@@ -198,10 +196,6 @@ _KNOWN_WORDS = {
     **{word: (number, TokenType.NUMBER) for word, number in WORDS.rows["numerals"].items()},
 }
 """Folded word → its key and type. Of a word in several tables the last one counts."""
-
-
-def _flatten_text(text: str) -> str:
-    return " ".join(text.split()).casefold()
 
 
 def _split_sentences(text: str) -> Iterator[Sentence]:

@@ -12,6 +12,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from itertools import permutations
 from typing import TypeVar
 
 from memd.belief.claims import (
@@ -125,20 +126,19 @@ def compare(older: str, newer: str) -> Comparison:
 
 def compare_claims(older: Claims, newer: Claims) -> Comparison:
     """Compare two parsed texts."""
-    ours, theirs = (_texts_by_key(claims, TokenType.WORD).keys() for claims in (older, newer))
-    overlap = len(ours & theirs) / len(ours | theirs) if ours | theirs else 1.0
-    exact = (
-        *_find_antonyms(older, newer),
-        *_find_exact(older, newer),
-        *_find_negations(older, newer),
-        *_diff_keys("qualifier", _find_qualified(older), _find_qualified(newer)),
-        *_find_tenses(older, newer),
-        *_find_quotes(older, newer),
-        *_find_swaps(older, newer),
-    )
+    said, told = (_texts_by_key(claims, TokenType.WORD).keys() for claims in (older, newer))
+    overlap = len(said & told) / len(said | told) if said | told else 1.0
+    finders = (
+        _find_antonyms, _find_exact, _find_negations, _find_qualified, _find_tenses, _find_quotes, _find_swaps,
+    )  # fmt: skip
+    exact = dict.fromkeys(one for find in finders for one in find(older, newer))
     if exact:
-        return Comparison(Agreement.DIFFERS, tuple(dict.fromkeys(exact)), overlap=overlap)
-    if _list_keys(older) == _list_keys(newer):
+        return Comparison(Agreement.DIFFERS, tuple(exact), overlap=overlap)
+    ours, theirs = (
+        [token.key for token in claims.tokens if token.type is not TokenType.STOP]
+        for claims in (older, newer)
+    )
+    if ours == theirs:
         return Comparison(Agreement.SAME)
     if is_phrase_moved(older, newer):
         return Comparison(Agreement.RESTATED)
@@ -152,10 +152,6 @@ def compare_claims(older: Claims, newer: Claims) -> Comparison:
     return Comparison(
         Agreement.RESTATED, (), _write_sentences(lost), _write_sentences(gained), overlap
     )
-
-
-def _list_keys(claims: Claims) -> list[str]:
-    return [token.key for token in claims.tokens if token.type is not TokenType.STOP]
 
 
 def _texts_by_key(claims: Claims, type_: TokenType) -> dict[str, str]:
@@ -179,10 +175,10 @@ def _diff_keys(
 
 def _find_antonyms(older: Claims, newer: Claims) -> Iterator[Difference]:
     """Find a word in one text whose opposite is in the other."""
-    ours, theirs = {t.key for t in older.tokens}, {t.key for t in newer.tokens}
-    was, now = ours - theirs, theirs - ours
+    ours, theirs = ({token.key for token in claims.tokens} for claims in (older, newer))
+    alone = (ours - theirs, theirs - ours)
     for one, other, name in _ANTONYMS:
-        if (one in was and other in now) or (other in was and one in now):
+        if any(one in was and other in now for was, now in permutations(alone)):
             yield Difference("antonym", name, "")
 
 
@@ -195,23 +191,19 @@ def _find_exact(older: Claims, newer: Claims) -> Iterator[Difference]:
         for claims in (older, newer)
     )
     if ours.keys() == theirs.keys() and ours != theirs:
-        more, less = ours - theirs, theirs - ours
-        yield Difference(
-            TokenType.SYMBOL.value, _join_texts(more.elements()), _join_texts(less.elements())
-        )
+        more, less = (_join_texts(one.elements()) for one in (ours - theirs, theirs - ours))
+        yield Difference(TokenType.SYMBOL.value, more, less)
 
 
 def _find_negations(older: Claims, newer: Claims) -> Iterator[Difference]:
     """A negation that only one text has, or that denies something else there."""
-    ours, theirs = _find_denied(older), _find_denied(newer)
-    for difference in _diff_keys("negation", ours, theirs):
-        if len(ours) == len(theirs):
-            yield difference
-        else:
-            yield Difference("negation", "", difference.was or difference.now)
+    ours, theirs = _list_denied(older), _list_denied(newer)
+    for one in _diff_keys("negation", ours, theirs):
+        is_same_number = len(ours) == len(theirs)
+        yield one if is_same_number else Difference("negation", "", one.was or one.now)
 
 
-def _find_denied(claims: Claims) -> dict[tuple[str, ...], str]:
+def _list_denied(claims: Claims) -> dict[tuple[str, ...], str]:
     """The content words that follow each negation in its clause → the same with the negation."""
     found = {}
     for clause in claims.clauses:
@@ -223,7 +215,11 @@ def _find_denied(claims: Claims) -> dict[tuple[str, ...], str]:
     return found
 
 
-def _find_qualified(claims: Claims) -> dict[tuple[str, str], str]:
+def _find_qualified(older: Claims, newer: Claims) -> Iterator[Difference]:
+    return _diff_keys("qualifier", _list_qualified(older), _list_qualified(newer))
+
+
+def _list_qualified(claims: Claims) -> dict[tuple[str, str], str]:
     """Find each binding qualifier with the next content word of its clause → both as text."""
     found = {}
     for clause in claims.clauses:
@@ -265,10 +261,12 @@ def _find_quotes(older: Claims, newer: Claims) -> Iterator[Difference]:
         if older.quoted != newer.quoted:
             yield Difference("identifier", "", "other quotes")
         return
-    was = [quote for quote in sorted(older.quoted) if not _has_quote(newer, quote)]
-    now = [quote for quote in sorted(newer.quoted) if not _has_quote(older, quote)]
+    was, now = (
+        _join_texts(quote for quote in sorted(one.quoted) if not _has_quote(other, quote))
+        for one, other in ((older, newer), (newer, older))
+    )
     if was or now:
-        yield Difference("identifier", _join_texts(was), _join_texts(now))
+        yield Difference("identifier", was, now)
 
 
 def _has_quote(claims: Claims, quote: str) -> bool:
@@ -276,22 +274,19 @@ def _has_quote(claims: Claims, quote: str) -> bool:
     if quote in claims.quoted:
         return True
     folded = quote.casefold()
-    return folded not in claims.quoted_folded and _has_word(claims.flat_text, folded)
-
-
-def _has_word(text: str, word: str) -> bool:
-    return re.search(rf"(?<![^\W_]){re.escape(word)}(?![^\W_])", text) is not None
+    word = rf"(?<![^\W_]){re.escape(folded)}(?![^\W_])"
+    is_quoted = folded in (one.casefold() for one in claims.quoted)
+    return not is_quoted and re.search(word, claims.flat_text) is not None
 
 
 def _find_swaps(older: Claims, newer: Claims) -> Iterator[Difference]:
     """Find the same numbers or opposites in both texts, but each with something else."""
     for aspect, pick in (("number", _pick_numbers), ("antonym", _pick_opposites)):
         keys = pick(older)
-        if len(keys) < 2 or keys != pick(newer):  # noqa: PLR2004  # a single one has nothing to be swapped with
-            continue
-        ours, theirs = _find_neighbours(older, keys), _find_neighbours(newer, keys)
-        if ours[0] != theirs[0] and ours[1] != theirs[1]:
-            yield Difference(aspect, "", SWAPPED)
+        if len(keys) > 1 and keys == pick(newer):
+            ours, theirs = _find_neighbours(older, keys), _find_neighbours(newer, keys)
+            if ours[0] != theirs[0] and ours[1] != theirs[1]:
+                yield Difference(aspect, "", SWAPPED)
 
 
 def _pick_numbers(claims: Claims) -> set[str]:
@@ -300,7 +295,7 @@ def _pick_numbers(claims: Claims) -> set[str]:
 
 def _pick_opposites(claims: Claims) -> set[str]:
     """Words of which the text has the opposite, too."""
-    keys = {token.key for token in claims.tokens if token.has_content}
+    keys = claims.content_keys
     pairs = [{one, other} for one, other, _ in _ANTONYMS if one in keys and other in keys]
     return set().union(*pairs)
 
@@ -335,11 +330,12 @@ def is_phrase_moved(older: Claims, newer: Claims) -> bool:
     for cut in range(first + _BLOCK_WORDS_MIN, last - _BLOCK_WORDS_MIN + 1):
         if was.keys[cut:last] + was.keys[first:cut] == now.keys[first:last]:
             middle = first + last - cut
-            front = was.is_phrase(first, cut) and now.is_phrase(middle, last)
-            back = was.is_phrase(cut, last) and now.is_phrase(first, middle)
-            ours = was.is_clause(first, cut) and now.is_clause(middle, last)
-            theirs = was.is_clause(cut, last) and now.is_clause(first, middle)
-            if (back and ours) or (front and theirs):
+            parts = ((first, cut, middle, last), (cut, last, first, middle))
+            if any(
+                was.is_phrase(*one[:2]) and now.is_phrase(*one[2:])
+                and was.is_clause(*other[:2]) and now.is_clause(*other[2:])
+                for one, other in permutations(parts)
+            ):  # fmt: skip
                 return True
     return False
 
@@ -386,29 +382,21 @@ def _list_clauses(clauses: Iterable[Clause]) -> list[frozenset[str]]:
 
 def _find_uncovered(ours: Claims, theirs: Claims) -> _Uncovered:
     mine, other = set(_list_clauses(ours.clauses)), set(_list_clauses(theirs.clauses))
-    missing = mine - other
-    if len(missing) > _MISSING_CLAUSES_MAX:
+    if len(mine - other) > _MISSING_CLAUSES_MAX:
         return [(ours.sentences[0], False)]
-    missing = {words for words in missing if not _is_covered(words, mine, other)}
-    found = []
-    for sentence in ours.sentences:
-        clauses = set(_list_clauses(sentence))
-        if clauses & missing:
-            found.append((sentence, clauses <= missing))
-    return found
 
+    def consists_of(whole: frozenset[str], clauses: set[frozenset[str]]) -> bool:
+        return whole == frozenset().union(*(part for part in clauses if part <= whole))
 
-def _is_covered(
-    words: frozenset[str], mine: set[frozenset[str]], other: set[frozenset[str]]
-) -> bool:
-    """Return whether the other text has this clause, cut into more clauses or into fewer."""
-    if words == _unite_parts(words, other):
-        return True
-    return any(words <= whole and whole == _unite_parts(whole, mine) for whole in other)
-
-
-def _unite_parts(whole: frozenset[str], clauses: set[frozenset[str]]) -> frozenset[str]:
-    return frozenset().union(*(part for part in clauses if part <= whole))
+    # The other text may have a clause cut into more clauses, or into fewer.
+    missing = {
+        words
+        for words in mine - other
+        if not consists_of(words, other)
+        and not any(words <= whole and consists_of(whole, mine) for whole in other)
+    }
+    found = ((sentence, set(_list_clauses(sentence))) for sentence in ours.sentences)
+    return [(sentence, clauses <= missing) for sentence, clauses in found if clauses & missing]
 
 
 def _find_wording(

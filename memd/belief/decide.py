@@ -9,6 +9,7 @@ A supersession must never make a memory harder to find, so the newer one must be
 older one was: by its kind, its topic key, its tier and for as long.
 """
 
+import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
@@ -109,21 +110,13 @@ def decide(pairs: Iterable[CandidatePair]) -> Iterator[Decision]:
             superseded.add(older.id)
         # The same words in another relation do not make two memories similar.
         if pair.cosine is not None or type_ is not EdgeType.SIMILAR_TO:
-            yield Decision(
-                newer.id, older.id, type_, pair.cosine, comparison, pair.space, change
-            )  # fmt: skip
+            yield Decision(newer.id, older.id, type_, pair.cosine, comparison, pair.space, change)
 
 
 def count_refusals(decisions: Iterable[Decision]) -> dict[str, int]:
     """Count the pairs that each aspect kept from a supersession."""
-    return dict(
-        Counter(
-            aspect
-            for decision in decisions
-            if decision.type is not EdgeType.SUPERSEDES
-            for aspect in decision.comparison.aspects
-        )
-    )
+    refused = (one.comparison.aspects for one in decisions if one.type is not EdgeType.SUPERSEDES)
+    return dict(Counter(itertools.chain.from_iterable(refused)))
 
 
 def _order_pairs(pairs: Iterable[CandidatePair]) -> list[tuple[Summary, Summary, CandidatePair]]:
@@ -132,10 +125,8 @@ def _order_pairs(pairs: Iterable[CandidatePair]) -> list[tuple[Summary, Summary,
     for pair in pairs:
         older, newer = sorted((pair.one, pair.other), key=_time_and_id)
         if _may_decide(newer, older):
-            found[newer.id, older.id] = (newer, older, pair)
-    return sorted(
-        found.values(), key=lambda row: (_time_and_id(row[0]), _time_and_id(row[1])), reverse=True
-    )
+            found[_time_and_id(newer), _time_and_id(older)] = (newer, older, pair)
+    return [found[key] for key in sorted(found, reverse=True)]
 
 
 def _time_and_id(summary: Summary) -> tuple[int, int]:
@@ -158,11 +149,10 @@ def _may_decide(newer: Summary, older: Summary) -> bool:
 def _compare_memories(newer: Summary, older: Summary) -> Comparison:
     """The comparison of the texts, with the objections of the rules below."""
     comparison = compare_claims(*_parse_both(older, newer))
-    objections = _find_objections(newer, older, comparison)
-    if not objections:
-        return comparison
-    differences = (*comparison.differences, *objections)
-    return replace(comparison, agreement=Agreement.DIFFERS, differences=differences)
+    if objections := _find_objections(newer, older, comparison):
+        differences = (*comparison.differences, *objections)
+        return replace(comparison, agreement=Agreement.DIFFERS, differences=differences)
+    return comparison
 
 
 def _find_objections(
@@ -232,13 +222,10 @@ def _edge_type(newer: Summary, older: Summary, comparison: Comparison) -> EdgeTy
 
 def _is_opposed(comparison: Comparison) -> bool:
     """Return whether a difference excludes that both hold; a value that only one text has seldom does."""
-    for difference in comparison.differences:
-        has_both = bool(difference.was and difference.now)
-        is_same_words = comparison.overlap >= _SAME_WORDS_OVERLAP_MIN
-        if (
-            (difference.aspect in _MEASURE_ASPECTS and (has_both or difference.now == SWAPPED))
-            or (difference.aspect in _DENIAL_ASPECTS and (has_both or is_same_words))
-            or difference.aspect in _OPPOSITE_ASPECTS
-        ):
-            return True
-    return False
+    is_same_words = comparison.overlap >= _SAME_WORDS_OVERLAP_MIN
+    return any(
+        one.aspect in _OPPOSITE_ASPECTS
+        or (one.aspect in _MEASURE_ASPECTS and ((one.was and one.now) or one.now == SWAPPED))
+        or (one.aspect in _DENIAL_ASPECTS and ((one.was and one.now) or is_same_words))
+        for one in comparison.differences
+    )

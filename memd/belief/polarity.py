@@ -27,9 +27,6 @@ _NEGATION_WORDS = frozenset(
     fold(word) for text in _NEGATIONS.values() for word in text.split() if word not in _ACCENTED
 )
 _NEGATION_STEMS = frozenset(map(stem, _NEGATIONS["english"].split()))
-_NEGATION_SIGNS = WORDS.compile("negation signs")
-_ASSENT_SIGNS = WORDS.compile("assent signs")
-_SAYING_SIGNS = WORDS.compile("saying signs")
 _LIMITS, _CONDITIONS = list_folded("limiting"), list_folded("conditions")
 _FIRST_PERSON, _THEIRS = list_folded("first person"), list_folded("theirs")
 _DETERMINERS, _GERMAN_ARTICLES = list_folded("determiners"), list_folded("German articles")
@@ -38,9 +35,6 @@ _SAYING, _SOURCES = list_folded("saying"), list_folded("sources")
 _PAST, _SUPPOSITIONS, _IRREAL = map(list_folded, ("past", "suppositions", "irreal"))
 _ADVERSATIVES, _FREQUENCIES = list_folded("adversatives"), list_folded("frequencies")
 _IRREAL_ENDINGS = tuple(WORDS.list_words("irreal endings"))
-_LEAVES_OUT = WORDS.compile("leaves out", re.IGNORECASE)
-_USED_TO = WORDS.compile("used to", re.IGNORECASE)
-_FIRST_NOUNS = WORDS.compile("first nouns", re.IGNORECASE)
 _SUBJECT_WORDS, _LABEL_WORDS, _OWN_STEMS_MIN = 5, 2, 3
 CLAUSE_BREAK = re.compile(r"[,;:—–()\n。、，；：]|\s-\s|[.!?！？](?=\s|$)")
 _NEAR_WORDS = 4
@@ -64,13 +58,13 @@ def is_negation(word: str) -> bool:
 
 def has_negation(text: str) -> bool:
     """Return whether a text has any word or sign that denies."""
-    signs = _NEGATION_SIGNS.search(text) or _LEAVES_OUT.search(text)
+    signs = WORDS["negation signs"].search(text) or WORDS["leaves out"].search(text)
     return signs is not None or any(map(is_negation, words(text)))
 
 
 def negation_signs(text: str) -> list[str]:
     """The negations of a text in languages that do not write them as words."""
-    return _NEGATION_SIGNS.findall(text)
+    return WORDS["negation signs"].findall(text)
 
 
 def has_condition(text: str) -> bool:
@@ -109,7 +103,7 @@ def find_lost_frame(sentence: str, text: str) -> str:
             continue
         if not told & (_SAYING | _SOURCES) and not named & about:
             return "that others say or want it"
-    if _SAYING_SIGNS.search(sentence) and not _SAYING_SIGNS.search(text):
+    if WORDS["saying signs"].search(sentence) and not WORDS["saying signs"].search(text):
         return "that others say or want it"
     is_over = has_negation(text) and not has_negation(sentence)
     if _is_past(sentence, tokens) and not (_is_past(text, told) or is_over):
@@ -118,7 +112,7 @@ def find_lost_frame(sentence: str, text: str) -> str:
     if not supposes.isdisjoint(tokens) and any(map(_is_irreal, tokens)):
         is_kept = told & supposes or any(map(_is_irreal, told))
         return "" if is_kept else "that it is only supposed"
-    judged = _JUDGES.search(sentence)
+    judged = WORDS["judges"].search(sentence)
     return f"that he calls it {judged[1]}" if judged and fold(judged[1]) not in told else ""
 
 
@@ -129,10 +123,6 @@ def introduces_others(lead: str) -> bool:
         return False
     is_said = not (_SAYING | _SOURCES).isdisjoint(tokens) or tokens[-1:] in (["reads"], ["states"])
     return is_said or not _THEIRS.isdisjoint(tokens[:1])
-
-
-_JUDGES = WORDS.compile("judges", re.IGNORECASE)
-"""`it is wrong that …`: what follows is not all that is said."""
 
 
 def _name_content(text: str) -> frozenset[str]:
@@ -147,7 +137,7 @@ def _find_subject(sentence: str) -> frozenset[str]:
 
     What is named by a copula or a colon is a label: "my preference is …", "the rule: …".
     """
-    found = _FIRST_NOUNS.match(sentence)
+    found = WORDS["first nouns"].match(sentence)
     if found is None or (determiner := fold(found["determiner"])) not in _DETERMINERS:
         return frozenset()
     nouns = found["nouns"].split()
@@ -165,7 +155,7 @@ def _find_subject(sentence: str) -> frozenset[str]:
 
 
 def _is_past(text: str, tokens: Iterable[str]) -> bool:
-    return _USED_TO.search(text) is not None or not _PAST.isdisjoint(tokens)
+    return WORDS["used to"].search(text) is not None or not _PAST.isdisjoint(tokens)
 
 
 def _is_irreal(token: str) -> bool:
@@ -188,7 +178,7 @@ def limits(before: str, after: str) -> str:
         return clauses[-1]
     if any(fold(word) in _CONDITIONS for word in behind[:2]):
         return after
-    return after if behind[:1] and _NEGATION_SIGNS.match(after.strip()) else ""
+    return after if behind[:1] and WORDS["negation signs"].match(after.strip()) else ""
 
 
 def retracts(following: str) -> str:
@@ -223,7 +213,9 @@ def _begins_condition(clause: str) -> bool:
 def begins_with_denial(text: str) -> bool:
     """Return whether an answer begins with a negation: “no, …”, “don't”."""
     tokens = words(text)
-    return bool(tokens) and (is_negation(tokens[0]) or _NEGATION_SIGNS.match(tokens[0]) is not None)
+    return bool(tokens) and (
+        is_negation(tokens[0]) or WORDS["negation signs"].match(tokens[0]) is not None
+    )
 
 
 _ASSENTS, COURTESIES = list_folded("assents"), list_folded("courtesies")
@@ -239,8 +231,8 @@ _ASSENT_WORDS_MAX, _SMALL_TALK_CHARACTERS_MAX = 8, 80
 
 def is_assent(text: str) -> bool:
     """Return whether a short answer only agrees: it begins with a word of assent and denies nothing."""
-    if _ASSENT_SIGNS.match(text.strip()):
-        return not _NEGATION_SIGNS.search(text.strip()[2:])
+    if WORDS["assent signs"].match(text.strip()):
+        return not WORDS["negation signs"].search(text.strip()[2:])
     tokens = words(text)
     while len(tokens) > 1 and _fold_contraction(tokens[0]) in _THAT_IS:
         tokens = tokens[1:]
@@ -273,13 +265,11 @@ def _denied_windows(text: str, *, is_strict: bool = False) -> Iterator[frozenset
         tokens = words(clause)
         for at, token in enumerate(tokens):
             if is_negation(token) and not (is_strict and fold(token) in _LIMITS):
-                ahead = [
-                    t
-                    for t in tokens[at + 1 :]
-                    if (not is_stop_word(t) if is_strict else content_stems(t))
-                ]
-                yield _content_words(ahead[:_WINDOW_STEMS])
-        if _NEGATION_SIGNS.search(clause) and not any(map(is_negation, tokens)):
+                ahead = (
+                    t for t in tokens[at + 1 :] if (not is_stop_word(t) if is_strict else content_stems(t))
+                )  # fmt: skip
+                yield _content_words(list(itertools.islice(ahead, _WINDOW_STEMS)))
+        if WORDS["negation signs"].search(clause) and not any(map(is_negation, tokens)):
             yield _content_words(tokens)
 
 

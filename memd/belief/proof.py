@@ -11,6 +11,7 @@ from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 from memd.belief import polarity
 from memd.belief.arguments import find_runnable
@@ -40,10 +41,6 @@ MIXED_WORD = re.compile(
 _QUESTION_END = re.compile(r"[?？;؟]\s*[\"'”’)]*\s*$")
 _TAG_QUESTION = re.compile(r"[,.]\s+[^\W\d_]{2,8}\s*[?？؟]+\s*$")
 """`…, right?` asks nothing."""
-_PLEASE = WORDS.compile("please", re.IGNORECASE)
-"""What makes an order of a question: “can you please …?”."""
-_REQUEST = WORDS.compile("request", re.IGNORECASE)
-"""A question that orders, if what it asks for was then done: “could we retain the URL?”, “shouldn't that fail?”."""
 BULLET = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s+(?=\S)")
 _TAG_WORDS_MAX = 2
 """Text that ends at most this many words before a question mark is asked, too."""
@@ -88,6 +85,10 @@ class SpokenRecord:
     """What tools, files and pages returned, and when."""
     edits: Sequence[int] = ()
     """When the agent edited files."""
+
+    def list_own(self, basis: str) -> str:
+        """List all that the user typed, and `basis`, a line each."""
+        return "\n".join([*(part for one in self.said for part in one.own), basis])
 
     def outputs_before(self, at: int) -> list[str]:
         """Return the tool outputs from before the user spoke, from which the words may be pasted."""
@@ -136,17 +137,25 @@ class Unproved:
     evidence: Backing | None = None
 
 
+def _when(one: Said | Spoken) -> tuple[int, int]:
+    return one.at, one.event_id
+
+
+def _refuse(name: str, *told: object, **fields: Any) -> Unproved:
+    """Say why a note is not proved, in the words of the table."""
+    reason, advice = WORDS.rows["refusals"][name]
+    return Unproved(reason.format(*told), advice, **fields)
+
+
 def prove(claim: QuotedNote, record: SpokenRecord) -> Proof | Unproved:
     """Prove a note: look its quote up in the record, and compare the note with the words found there."""
     claim = QuotedNote(*map(strip_unseen, (claim.text, claim.quote, claim.about)))
     if not words(claim.quote):
-        return Unproved("the quote has no words", "quote the user's exact words")
+        return _refuse("no words")
     if mixed := MIXED_WORD.search(f"{claim.text} {claim.quote}"):
-        return Unproved(f"{mixed[0]!r} mixes letters of several alphabets")
+        return _refuse("mixed letters", mixed[0])
     if len(claim.text) > _TEXT_CHARACTERS_MAX:
-        return Unproved(
-            "the text is too long to be proved by a quote", "say it in one or two sentences"
-        )
+        return _refuse("too long")
     found = [one for said in reversed(record.said) if (one := _find_quote(claim.quote, said))]
     if not found:
         return _explain_missing(claim, record)
@@ -164,24 +173,19 @@ def _judge(
 ) -> Proof | Unproved:
     """Judge a note by the sentence that its quote was found in; `rest`: the sentence before and after the quote."""
     if any(_has_run(words_of(sentence), output) for output in record.outputs_before(said.at)):
-        return Unproved(
-            "these words also stand in a tool's output or a file that he may have pasted"
-        )
+        return _refuse("in an output")
     before, (behind, _, next_sentence) = rest[0], rest[1].rpartition("\n")
     limit = polarity.limits(before, behind) or next_sentence
     if limit and not _content(limit) & _content(claim.text):
-        return Unproved(
-            "what he said right before or after the quoted words limits or takes them back",
-            "quote all of it, and keep it in the text",
-        )
+        return _refuse("limited")
     parts = split_sentences(sentence)
     stated = [one for one in parts if not _is_asked(one, record, said)]
     asked = " ".join(one for one in parts if one not in stated)
-    is_asked = _REQUEST.search(asked) is not None and (
+    is_asked = WORDS["request"].search(asked) is not None and (
         _count_shared(claim.text, asked) > _count_shared(claim.text, " ".join(stated))
     )
     if (is_asked or not stated) and len(words(behind)) <= _TAG_WORDS_MAX:
-        return Unproved("the quoted words are a question", "quote what he decided")
+        return _refuse("question")
     sentence = " ".join(stated) or sentence
     about = _find_about(claim, record, said)
     if isinstance(about, Unproved):
@@ -189,7 +193,7 @@ def _judge(
     proposal = about.text if about else ""
     basis = "\n".join(filter(None, (sentence, proposal)))
     # The “not” of “shouldn't that fail?” denies nothing.
-    meant = " ".join(_REQUEST.sub(" ", one) if _is_question(one) else one for one in stated)
+    meant = " ".join(WORDS["request"].sub(" ", one) if _is_question(one) else one for one in stated)
     refused = (
         _check_subject(claim, said, sentence, about)
         or _check_choice(claim.text, sentence, said)
@@ -217,12 +221,12 @@ def _is_asked(sentence: str, record: SpokenRecord, said: Said) -> bool:
 
     Done: files were edited before the user's next words, and he does not object.
     """
-    if not _is_question(sentence) or _PLEASE.search(sentence):
+    if not _is_question(sentence) or WORDS["please"].search(sentence):
         return False
-    later = [one for one in record.said if (one.at, one.event_id) > (said.at, said.event_id)]
-    if not later or not _REQUEST.search(sentence):
+    later = [one for one in record.said if _when(one) > _when(said)]
+    if not later or not WORDS["request"].search(sentence):
         return True
-    wanted, rest = _REQUEST.sub(" ", sentence), said.whole.partition(sentence)[2]
+    wanted, rest = WORDS["request"].sub(" ", sentence), said.whole.partition(sentence)[2]
     return (
         not any(said.at <= at <= later[0].at for at in record.edits)
         or polarity.has_negation(next(filter(words, split_sentences(rest)), ""))
@@ -280,41 +284,29 @@ def _widen_to_sentences(text: str, start: int, end: int) -> tuple[int, int]:
 
 def _explain_missing(claim: QuotedNote, record: SpokenRecord) -> Unproved:
     wanted = words_of(claim.quote)
-    advice = "quote the user's exact words; for an answer to a proposal give the proposal's words as `about`"
     if any(_has_words(one.whole, wanted) for one in record.said):
-        return Unproved(
-            "these words stand in what the user pasted or quoted, not in his own", advice
-        )
+        return _refuse("pasted")
     proposed = [one for one in record.spoken if _has_words(one.text, wanted)]
     if proposed:
-        return _explain_own_words(claim, record, proposed[-1], advice)
+        return _explain_own_words(claim, record, proposed[-1])
     if any(_has_words(one, wanted) for _, one in record.outputs):
         seen = Backing(_shorten(claim.quote)) if _shares_content(claim.text, claim.quote) else None
-        return Unproved("these words are a tool's output, not the user's", advice, evidence=seen)
-    return Unproved("these words are not in this session's record", advice, is_unknown=True)
+        return _refuse("a tool's", evidence=seen)
+    return _refuse("unknown", is_unknown=True)
 
 
-def _explain_own_words(
-    claim: QuotedNote, record: SpokenRecord, proposed: Spoken, advice: str
-) -> Unproved:
+def _explain_own_words(claim: QuotedNote, record: SpokenRecord, proposed: Spoken) -> Unproved:
     """Explain why the agent's own words are not the user's; that the user let them stand is weaker evidence."""
-    since = [
-        one.whole
-        for one in record.said
-        if (one.at, one.event_id) > (proposed.at, proposed.event_id)
-    ]
-    words_ = "these are the agent's words, not the user's"
+    since = [one.whole for one in record.said if _when(one) > _when(proposed)]
     turned = find_contradiction(claim.quote, since)
-    if (
-        turned
-        or polarity.is_turned(claim.quote, claim.text)
-        or not _shares_content(claim.text, claim.quote)
-    ):
-        return Unproved(f"{words_}, and he contradicted them" if turned else words_, advice)
+    is_turned = turned or polarity.is_turned(claim.quote, claim.text)
+    if is_turned or not _shares_content(claim.text, claim.quote):
+        return _refuse("the agent's", ", and he contradicted them" if turned else "")
     if not since:
-        return Unproved(f"{words_}, and he has not answered yet", advice)
+        return _refuse("the agent's", ", and he has not answered yet")
     stood = Backing(_shorten(claim.quote), proposed.event_id, proposed.at, len(since))
-    return Unproved(f"{words_}; they stood for {count_turns(len(since))}", advice, evidence=stood)
+    told = f"; they stood for {count_turns(len(since))}"
+    return _refuse("the agent's", told, evidence=stood)
 
 
 def count_turns(count: int) -> str:
@@ -346,25 +338,19 @@ def _find_about(claim: QuotedNote, record: SpokenRecord, said: Said) -> Spoken |
         offered = "\n".join([said.asked, *(f"{label} {text}" for label, text in said.offered)])
         if _has_words(offered, wanted):
             return Spoken(said.event_id, said.at, claim.about, said.offered)
-    before = [one for one in record.spoken if (one.at, one.event_id) < (said.at, said.event_id)]
-    earlier = [one for one in record.said if (one.at, one.event_id) < (said.at, said.event_id)]
-    since = (earlier[-1].at, earlier[-1].event_id) if earlier else (0, 0)
-    turn = [one for one in before if (one.at, one.event_id) > since]
+    before = [one for one in record.spoken if _when(one) < _when(said)]
+    earlier = [one for one in record.said if _when(one) < _when(said)]
+    since = _when(earlier[-1]) if earlier else (0, 0)
+    turn = [one for one in before if _when(one) > since]
     found = next((one for one in reversed(turn) if _has_words(one.text, wanted)), None)
     if found is None:
         is_older = any(_has_words(one.text, wanted) for one in before)
         unsaid = "not in the agent's messages before his answer"
         where = "not what he answered" if is_older else unsaid
-        return Unproved(
-            f"the words in `about` are {where}", "quote the proposal that he answered, exactly"
-        )
-    if any(
-        _has_run(wanted, output) or _says_alike(claim.about, output)
-        for output in record.outputs_before(said.at)
-    ):
-        return Unproved(
-            "the words in `about` stand in a file or a tool's output: an assent does not make them the user's"
-        )
+        return _refuse("about", where)
+    outputs = record.outputs_before(said.at)
+    if any(_has_run(wanted, one) or _says_alike(claim.about, one) for one in outputs):
+        return _refuse("about in an output")
     options = found.offered or tuple(_read_labels(claim.about) or _read_labels(found.text))
     return Spoken(found.event_id, found.at, claim.about, options)
 
@@ -377,10 +363,7 @@ def _check_subject(
     basis = _content(f"{sentence}\n{proposal}\n{said.asked}")
     for one in split_sentences(claim.text):
         if (content := _content(one)) and not content & basis:
-            return Unproved(
-                f"“{_shorten(one)}” is not in what the quote says",
-                "note what else holds apart, with its own quote",
-            )
+            return _refuse("another matter", _shorten(one))
     is_about = _shares_content(claim.text, sentence) or (
         said.asked and not proposal and _shares_content(claim.text, f"{said.asked}\n{sentence}")
     )
@@ -392,19 +375,13 @@ def _check_answer(
 ) -> Unproved | None:
     """Refuse a note whose subject stands in the proposal alone, unless the quote agrees to it or chooses it."""
     if about is None:
-        return Unproved(
-            "the text is not about what the quote says",
-            "say it in his words, or give the proposal that he answered as `about`",
-        )
+        return _refuse("not about it")
     if not _shares_content(claim.text, about.text):
-        return Unproved("the text is about neither the quote nor what it answers")
+        return _refuse("about neither")
     is_choice = _chooses_option(sentence, claim, said, about)
     if said.asked or said.approves or polarity.is_assent(sentence) or is_choice:
         return None
-    return Unproved(
-        "the quoted words neither agree to what `about` says nor choose it",
-        "quote the words in which he decides",
-    )
+    return _refuse("no choice")
 
 
 def _chooses_option(sentence: str, claim: QuotedNote, said: Said, about: Spoken) -> bool:
@@ -449,37 +426,30 @@ def _names_label(label: str, sentence: str) -> bool:
 _LETTER_WORDS = frozenset("aeioyu")
 """Letters that are words: “a folder would do” chooses no option."""
 _CHOICE_WORDS_MAX = 12
-_LABEL = WORDS.compile("label", re.IGNORECASE)
 
 
 def _read_labels(about: str) -> list[tuple[str, str]]:
-    return [(match[1], match[2]) for match in _LABEL.finditer(about)]
+    return [(match[1], match[2]) for match in WORDS["label"].finditer(about)]
 
 
 def _check_polarity(text: str, sentence: str, proposal: str) -> Unproved | None:
     if polarity.is_turned(sentence, text):
-        return Unproved(
-            "the text says the opposite of what the quoted words say",
-            "keep what he denies, and what he allows; that a fault he reported is mended is your own finding",
-        )
+        return _refuse("opposite")
     if (
         proposal
         and not _shares_content(text, sentence)
         and polarity.has_negation(sentence)
         and not polarity.has_negation(text)
     ):
-        return Unproved("he answered with a no, and the text says yes")
+        return _refuse("answered no")
     told, said = _content(text), Counter(content_stems(sentence))
     for condition in polarity.list_conditions(sentence):
         # “Keep the existing one if it exists” says nothing more with its condition.
         own = {stem for stem in condition if said[stem] == 1}
         if own and not own & told:
-            return Unproved(
-                "the text leaves out the condition under which he said it",
-                "keep his condition in the text",
-            )
+            return _refuse("condition")
     if lost := polarity.find_lost_frame(sentence, text):
-        return Unproved(f"the text leaves out {lost}", "keep it in the text")
+        return _refuse("frame", lost)
     return None
 
 
@@ -494,33 +464,28 @@ def _check_choice(text: str, sentence: str, said: Said) -> Unproved | None:
     for label, other in labels.items():
         theirs = _content(other) - own - _content(said.asked)
         if label != fold(sentence) and len(theirs & _content(text)) > worth:
-            return Unproved("the text is about an option that he did not choose")
+            return _refuse("other option")
     return None
 
 
 def _check_numbers(text: str, record: SpokenRecord, basis: str) -> Unproved | None:
     """Refuse a number in the place of the one that the user gave."""
-    own = set(
-        _NUMBER.findall("\n".join([*(part for one in record.said for part in one.own), basis]))
-    )
+    own = set(_NUMBER.findall(record.list_own(basis)))
     said, told = set(_NUMBER.findall(basis)), set(_NUMBER.findall(text))
     if told - own and said - told:
-        return Unproved(f"he did not say {min(told - own)}", "keep his numbers")
+        return _refuse("number", min(told - own))
     return None
 
 
 def _check_runnable(text: str, record: SpokenRecord, basis: str) -> Unproved | None:
     """Refuse what can be run, fetched or installed unless the user named it in this session."""
-    own = fold("\n".join([*(part for one in record.said for part in one.own), basis]))
+    own = fold(record.list_own(basis))
     own_words = set(words_of(own))
     for thing in find_runnable(text):
         folded = fold(thing)
         if folded in own or (set(words_of(thing)) <= own_words and len(words(thing)) == 1):
             continue
-        return Unproved(
-            f"{thing!r} is not in the user's own words",
-            "leave it out, or note it as your own finding without a quote",
-        )
+        return _refuse("runnable", thing)
     return None
 
 

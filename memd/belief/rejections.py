@@ -15,11 +15,11 @@ from memd.belief.proof import MIXED_WORD
 from memd.caches import cached
 from memd.errors import BadRequest, UnknownId
 from memd.models import GLOBAL_PROJECT, Authority, Kind, Summary
-from memd.store import fulltext, links, projects, summaries
+from memd.store import fulltext, ledger, links, projects, summaries
 from memd.store.database import Connection
 from memd.store.pages import reviews
 from memd.store.pages.reviews import Review
-from memd.text import content_stems, literal_form
+from memd.text import content_stems, digest, literal_form
 
 _ALIKE_MAX = 50
 """Memories that are compared with what is being rejected."""
@@ -56,13 +56,35 @@ def find_rejected(tx: Connection, mine: StatedWords, project_id: int | None) -> 
     return None
 
 
-def leave_rejected(tx: Connection, texts: Iterable[str], project_id: int) -> Iterator[str]:
-    """Yield these sentences of the user's except those that repeat a rejected note."""
+def leave_retracted(
+    tx: Connection, said: Iterable[tuple[int, str]], project_id: int
+) -> Iterator[str]:
+    """Yield these sentences of the user's, given with their times, except those that no longer hold.
+
+    That is what repeats a rejected note, what a forgotten memory quoted, and what was replaced after it was said.
+    """
     rejected = [_read_statement(tx, one) for one in reviews.rejected_summaries(tx, project_id)]
-    for text in texts:
+    replaced: dict[str, int] = {}
+    for one, at in reviews.replaced_statements(tx, project_id):
+        for quote in _read_statement(tx, one).quotes:
+            replaced[quote] = max(at, replaced.get(quote, 0))
+    for at, text in said:
         mine = make_statement("", text, text, is_agents=True)
+        if at <= replaced.get(literal_form(text), -1) or ledger.is_forgotten(tx, name_words(text)):
+            continue
         if not any(_is_repeated(one, mine) for one in rejected):
             yield text
+
+
+def note_forgotten_words(tx: Connection, one: Summary, now: int) -> None:
+    """Keep the hashes of what a memory that is being forgotten quotes, so that it is not told from what stays."""
+    for quote in _read_statement(tx, one).quotes:
+        ledger.record_forgotten(tx, name_words(quote), now)
+
+
+def name_words(text: str) -> str:
+    """Return a hash of a sentence, the same for all that differ only in spacing, case and punctuation."""
+    return digest("words", literal_form(text))
 
 
 def make_statement(  # the parts of a note
@@ -228,17 +250,14 @@ def take_back(tx: Connection, summary_id: int) -> Review:
     said = reviews.read_review(tx, summary_id)
     if said is None:
         raise BadRequest(f"#{summary_id} was not reviewed; there is nothing to take back")
-    if said.follows is not None:
-        one = replace(said, summary_id=said.follows)
-        if said.verdict == "everywhere":
-            reviews.drop_review(tx, said.follows)
-            fulltext.remove_passages(tx, said.follows)
-            summaries.delete_summary(tx, said.follows)
-            return replace(said, follows=None)
-        reviews.drop_review(tx, said.follows)
-        return one
-    reviews.drop_review(tx, summary_id)
-    return said
+    reviews.drop_review(tx, said.follows or summary_id)
+    if said.follows is None:
+        return said
+    if said.verdict != "everywhere":
+        return replace(said, summary_id=said.follows)
+    fulltext.remove_passages(tx, said.follows)
+    summaries.delete_summary(tx, said.follows)
+    return replace(said, follows=None)
 
 
 def explain_refusal(rejected: Summary, when: str) -> str:

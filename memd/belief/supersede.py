@@ -171,9 +171,10 @@ def make_stood_edge(number: int, found: Backing) -> links.NewEdge:
 def _make_quote_edge(
     number: int, found: Proof | Backing, rule: str, voice: Authority, **detail: object
 ) -> links.NewEdge:
-    start, end = ("summary", str(number)), ("event", str(found.event_id))
-    given = {"quote": found.quote, "authority": voice.code, **detail}
-    return links.NewEdge(*start, EdgeType.DERIVES_FROM, *end, rule, found.at, detail=given)
+    return links.NewEdge(
+        "summary", str(number), EdgeType.DERIVES_FROM, "event", str(found.event_id), rule, found.at,
+        detail={"quote": found.quote, "authority": voice.code, **detail},
+    )  # fmt: skip
 
 
 def drop_contradiction(tx: Connection, newer_id: int, older_id: int, rule: str) -> None:
@@ -204,14 +205,11 @@ def find_similar(
 def find_equal(tx: Connection, project_id: int, kind: Kind, title: str, body: str) -> list[Summary]:
     """The live memories of this project and kind that state the same, no more and no less."""
     mine = parse_statement(title, body)
-    content = {token.key for token in mine.tokens if token.has_content}
     found = []
     for other in find_similar(tx, project_id, (kind,), title, body):
         theirs = parse_statement(other.title, other.body)
         # The comparison costs ten times as much.
-        is_alike = not other.author and content == {
-            token.key for token in theirs.tokens if token.has_content
-        }
+        is_alike = not other.author and mine.content_keys == theirs.content_keys
         if is_alike and compare_claims(theirs, mine).is_equal:
             found.append(other)
     return found

@@ -38,7 +38,6 @@ _TELLS_CHANGE = frozenset(
     {Kind.CHANGE, Kind.FIX, Kind.DECISION, Kind.FACT, Kind.INSTRUCTION, Kind.PREFERENCE, Kind.NOTE}
 )
 """What was only found out or weighed changes nothing."""
-_CHANGE = WORDS.compile("change of a value", re.IGNORECASE)
 _MAY_TELL = {
     "from ": compile_lazily(r"from [`\"“v\d]"),
     "ed ": compile_lazily(r"ed [`\"“v\d]"),
@@ -46,23 +45,18 @@ _MAY_TELL = {
 }
 _ARROWS = ("→", "->")
 """Every change has one of these; the letters that each pattern begins with are found fast."""
-_SET_TO = WORDS.compile("set to")
 _NAME_BEFORE = compile_lazily(
     r"(?<![\w.-])(?P<name>[A-Za-z]\w*(?:[_-]\w+|[a-z][A-Z]\w*))[\"`]?\s?\Z"
 )
 _NAME_CHARACTERS_MAX = 60
 """Together: a compound name that is set to a number or a switch; see `_SETTING_PARTS`."""
 _SETTING_PARTS = WORDS.list_words("setting parts")
-_UNDONE = WORDS.compile("weighed", re.IGNORECASE)
-"""Words of a sentence that weighs a change, tells of one that the program makes, or of one inside the code."""
 _CHANGE_STEMS = frozenset(
     content_stems(
         "changed updated renamed replaced switched increased decreased set value file now old new"
     )
 )
 _REQUEST = compile_lazily(r"^(?:asked|then|user|while): ", re.IGNORECASE)
-_FORMER = WORDS.compile("former value", re.IGNORECASE)
-_ALTERNATIVES = WORDS.compile("alternatives", re.IGNORECASE)
 _NO_CHOICE = compile_lazily(
     r"^\s*(?:why|when|who|was|were|did|had)\b|\bdifference\b", re.IGNORECASE
 )
@@ -97,7 +91,7 @@ class OlderValue:
 
 def asks_for_former(text: str) -> bool:
     """Return whether a question asks for a former value: `what did the limit use to be`, `the old name`."""
-    return bool(_FORMER.search(text))
+    return bool(WORDS["former value"].search(text))
 
 
 def find_older_values(
@@ -122,16 +116,15 @@ def _find_told_values(
         key=lambda move: (move.memory.at, move.memory.id),
     )
     found: dict[int, OlderValue] = {}
-    for i, move in enumerate(moves):
-        last = _follow_change(move, moves[i + 1 :])
+    for number, move in enumerate(moves, start=1):
+        last = _follow_change(move, moves[number:])
         if last is None or not move.stems & set(stems):
             continue
-        stating = [one for one in memories if _states_old_value(one, move, set(stems))]
-        if any(_is_older(last.memory, one) and _mentions_old_value(one, move) for one in memories):
-            continue  # the old value may have come back untold
-        for one in stating:
-            if _is_older(one, move.memory):
-                found[one.id] = OlderValue(last.memory.id, last.now)
+        # Else the old value may have come back untold.
+        if not any(_is_older(last.memory, o) and _mentions_old_value(o, move) for o in memories):
+            older = (one for one in memories if _is_older(one, move.memory))
+            stating = (one.id for one in older if _states_old_value(one, move, set(stems)))
+            found |= dict.fromkeys(stating, OlderValue(last.memory.id, last.now))
     return found
 
 
@@ -189,7 +182,7 @@ def find_older_alternatives(memories: Sequence[SummaryHead], text: str) -> dict[
 
 def read_alternatives(text: str) -> tuple[str, ...]:
     """Read two names that share a part, if the question asks which of them holds; else empty."""
-    found = _ALTERNATIVES.search(text)
+    found = WORDS["alternatives"].search(text)
     if found is None or asks_for_former(text) or _NO_CHOICE.search(text):
         return ()
     left, right = found["left"].split(), found["right"].split()
@@ -210,7 +203,7 @@ def _name_parts(word: str) -> frozenset[str]:
 def _read_settings(text: str) -> Mapping[str, str]:
     """Name → its value, of the names that the text sets to one value only."""
     values: dict[str, set[str]] = {}
-    for found in _SET_TO.finditer(text) if "=" in text or ":" in text else ():
+    for found in WORDS["set to"].finditer(text) if "=" in text or ":" in text else ():
         before = text[max(0, found.start() - _NAME_CHARACTERS_MAX) : found.start()]
         if named := _NAME_BEFORE.search(before):
             values.setdefault(named["name"], set()).add(found["value"])
@@ -237,10 +230,10 @@ def _read_moves(text: str) -> Sequence[tuple[str, str, frozenset[str]]]:
     for sentence in _split_clauses(text):
         if not _may_tell(sentence) or _REQUEST.match(sentence):
             continue
-        for found in _CHANGE.finditer(sentence):
+        for found in WORDS["change of a value"].finditer(sentence):
             was, now = (_read_value(found, name) for name in ("was", "now"))
             rest = sentence[: found.start()] + " " + sentence[found.end() :]
-            if was and now and was.lower() != now.lower() and not _UNDONE.search(rest):
+            if was and now and was.lower() != now.lower() and not WORDS["weighed"].search(rest):
                 moves.append((was, now, _subject_stems(rest)))
     return moves
 
@@ -299,12 +292,9 @@ def _states_old_value(one: SummaryHead, move: ValueMove, stems: set[str]) -> boo
     if _contains_value(text, move.now) or not _contains_value(text, move.was):
         return False
     least = 1 if _STRONG.fullmatch(move.was) else _SHARED_MIN
-    for sentence in _split_clauses(text):
-        if _contains_value(sentence, move.was):
-            shared = move.stems & _subject_stems(sentence.replace(move.was, " "))
-            if len(shared) >= least and shared & stems:
-                return True
-    return False
+    clauses = (one for one in _split_clauses(text) if _contains_value(one, move.was))
+    shared = (move.stems & _subject_stems(one.replace(move.was, " ")) for one in clauses)
+    return any(len(both) >= least and both & stems for both in shared)
 
 
 def _contains_value(text: str, value: str) -> bool:
@@ -424,16 +414,11 @@ def find_replaced(edges: Sequence[SettingsEdge]) -> list[ReplacedValue]:
     }
     return [
         ReplacedValue(
-            one.edge.summary_id,
-            last.edge.summary_id,
-            one.key,
-            one.now,
-            last.now,
-            one.edge.file,
+            one.edge.summary_id, last.edge.summary_id, one.key, one.now, last.now, one.edge.file,
             is_only=bool(one.edge.detail.get("only")) and one.edge.summary_id not in standing,
         )
         for one, last in found
-    ]
+    ]  # fmt: skip
 
 
 def _read_sets(edge: SettingsEdge) -> list[_ValueSet]:
@@ -470,15 +455,11 @@ def _goes_on(one: _ValueSet, other: _ValueSet) -> bool:
     short, long = sorted((one.key, other.key), key=len)
     if long[-len(short) :] != short:
         return False
+    is_placed = one.key == other.key and (len(one.key) > 1 or one.key[0].isupper())
     if other.was:
-        if other.was == one.now:
-            return True
-        is_placed = one.key == other.key and (len(one.key) > 1 or one.key[0].isupper())
-        return is_placed or (one.is_whole and one.is_lone)
+        return other.was == one.now or is_placed or (one.is_whole and one.is_lone)
     # All of the file was written: then the key is there once, or with its whole path.
-    if other.is_whole:
-        return one.key == other.key or other.is_lone
-    return one.key == other.key and (len(one.key) > 1 or one.key[0].isupper())
+    return is_placed or (other.is_whole and (one.key == other.key or other.is_lone))
 
 
 # ── The line of a file that a fact rests on ──────────────────────────────────────────────────────
@@ -510,11 +491,9 @@ def read_place(quote: str, root: str) -> FileLine | None:
     file = match and _find_file(root, match[1])
     if match is None or file is None:
         return None
-    lines, number = _read_lines(*file), int(match[2])
-    text = lines[number - 1] if 0 < number <= len(lines) else ""
-    if not text:
-        return None
-    return FileLine(Path(match[1]).as_posix(), number, text)
+    number = int(match[2])
+    text = next(iter(_read_lines(*file)[number - 1 : number] if number else ()), "")
+    return FileLine(Path(match[1]).as_posix(), number, text) if text else None
 
 
 def find_line(body: str) -> FileLine | None:

@@ -119,7 +119,7 @@ def _list_leaves(value: Any, path: tuple[str, ...] = ()) -> Iterator[_Leaf]:
     """Yield every text and number in a value with the way to it."""
     if len(path) > _NESTED_MAX:
         return
-    if isinstance(value, Mapping):
+    if isinstance(value, dict):
         for key, inner in value.items():
             if key not in _MEASURED:
                 yield from _list_leaves(inner, (*path, str(key)))

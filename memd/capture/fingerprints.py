@@ -96,21 +96,27 @@ def is_retold(roots: Sequence[str], fingerprint: bytes) -> bool:
     """Return whether a sentence of these longer words retells a sentence of the text of a fingerprint."""
     if len(roots) < ROOTS_MIN or not fingerprint:
         return False
-    size = len(fingerprint) * 8
+    size, coded = len(fingerprint) * 8, _encode(roots)
     linked = sum(
         any(
             all(fingerprint[place >> 3] & 1 << (place & 7) for place in _find_places(pair, size))
-            for pair in _list_pairs(roots[at : at + _NEAR])
+            for pair in _list_pairs(coded[at : at + _NEAR])
         )
         for at in range(len(roots) - 1)
     )
     return linked >= count_linked_min(roots)
 
 
-def _list_pairs(roots: Sequence[str]) -> Iterator[bytes]:
+def _list_pairs(roots: Sequence[bytes]) -> list[bytes]:
     """The pairs of the first of these with the others, whichever comes first."""
-    for other in roots[1:]:
-        yield "+".join(sorted((roots[0], other))).encode("utf-8", "replace")
+    first = roots[0]
+    return [
+        b"%b+%b" % ((first, other) if first <= other else (other, first)) for other in roots[1:]
+    ]
+
+
+def _encode(units: Sequence[str]) -> list[bytes]:
+    return [unit.encode("utf-8", "replace") for unit in units]
 
 
 def make_fingerprint(text: str, *, prose: bool = False) -> str:
@@ -118,7 +124,7 @@ def make_fingerprint(text: str, *, prose: bool = False) -> str:
     units = split_units(text)[:_UNITS_MAX]
     runs = {*_list_runs(units)}
     if prose:
-        roots = list_roots(units)
+        roots = _encode(list_roots(units))
         runs |= {
             pair for at in range(len(roots)) for pair in _list_pairs(roots[at : at + _NEAR + 1])
         }
@@ -160,8 +166,8 @@ def chance_of_run(fingerprint: bytes) -> float:
 
 
 def _list_runs(units: Sequence[str]) -> Iterator[bytes]:
-    for start in range(len(units) - _RUN + 1):
-        yield " ".join(units[start : start + _RUN]).encode("utf-8", "replace")
+    coded = _encode(units)
+    return map(b" ".join, zip(*(coded[n:] for n in range(_RUN)), strict=False))
 
 
 def _find_places(run: bytes, size: int) -> Iterator[int]:

@@ -5,6 +5,7 @@ read, written or edited before has the line. Nothing of it is stored but the lin
 belong to; and after a restart nothing is known until a file is read again.
 """
 
+import itertools
 import posixpath
 import re
 import shlex
@@ -255,22 +256,21 @@ def _indent(line: str) -> int:
 
 # ── What a shell command changes: `sed -i`, `perl -pi` ───────────────────────────────────────────
 #
-# A substitution is a pattern. What it names stands in it word for word, so the pattern is read as the shortest text that it
-# matches; a value that it leaves open (`[0-9]*`, `.*`) is unknown in the old text and stands in the new one.
+# A substitution is read if its pattern stands for one text. If it leaves a value open (`[0-9]*`, `.*`), the old text is
+# unknown, and the new one is not.
 
-_COMMANDS_MAX = 20
 _COMMAND_CHARACTERS_MAX = 8_000
 _LEADING_CD = re.compile(r"\s*cd\s+([^\s;&|$~]+)\s*(?:&&|;|\n)")
 _IN_PLACE = re.compile(r"-\w*i\S*$|--in-place(?:=.*)?$")
-_SUBSTITUTION = re.compile(r"\s*(?:\d+\s*)?s(?P<mark>[^\w\s\\])(?P<rest>.+)$", re.DOTALL)
-_OPEN = re.compile(
-    r"(?:\[(?:\^?\]?[^\]]*)\]|\\[dwsSDWb]|(?<!\\)\.)(?:[*+?]|\\[+?]|\\?\{\d*,?\d*\\?\})?|[*+?](?=\s|$)"
+_SUBSTITUTION = re.compile(
+    r"\s*(?:\d+\s*)?s(?P<mark>[^\w\s\\])(?P<old>(?:\\.|(?!(?P=mark)).)+)(?P=mark)"
+    r"(?P<new>(?:\\.|(?!(?P=mark)).)*)(?P=mark)[a-zA-Z0-9]*\s*(?:[;\n]|$)",
+    re.DOTALL,
 )
-"""What stands for any text in a pattern, with how often."""
-_SPACES = re.compile(r"(?:\\s|\[\[:space:\]\]|\[ (?:\\t)?\]| )(?:[*+]|\\\+)")
-_GROUP = re.compile(r"\\?\((?:\?:)?((?:[^()\\]|\\[^()])*)\\?\)")
+_OPEN = re.compile(r"(?<!\\)[*+?()\[{|]|\\[\w(){}|+?]")
+"""What stands for any text in a pattern, or for how often; a dot that nothing follows stands for itself."""
 _ESCAPED = re.compile(r"\\([^\w\s])")
-_REFERENCE = re.compile(r"[\\$]\{?(\d)\}?|\\g<(\d)>|(?<!\\)&")
+_REFERENCE = re.compile(r"[\\$]\{?\d|(?<!\\)&")
 
 
 def read_substitutions(command: str) -> list[tuple[str, str, str]]:
@@ -278,11 +278,18 @@ def read_substitutions(command: str) -> list[tuple[str, str, str]]:
     if len(command) > _COMMAND_CHARACTERS_MAX or not re.search(r"\b(?:sed|perl)\b", command):
         return []
     found: list[tuple[str, str, str]] = []
-    for words in _split_commands(command)[:_COMMANDS_MAX]:
-        scripts, files = _read_words(words)
-        for script in scripts:
-            for old, new in _read_script(script, is_perl=words[0].endswith("perl")):
-                found += [(file, old, new) for file in files]
+    for words in _split_commands(command):
+        words = words[1:] if words[0] == "sudo" else words  # noqa: PLW2901  # of the same command
+        is_editor = words[:1] and words[0].rpartition("/")[2] in ("sed", "gsed", "perl")
+        if not is_editor or not any(map(_IN_PLACE.match, words[1:])):
+            continue
+        given = [word for word in words[1:] if word and word[0] != "-"]  # `sed -i ''`, as on macOS
+        scripts = list(itertools.takewhile(_SUBSTITUTION.match, given))
+        files = given[len(scripts) :]
+        if not set("".join(files)) & set("*?$<>`"):
+            found += [
+                (file, *pair) for one in scripts for pair in _read_script(one) for file in files
+            ]
     return found
 
 
@@ -300,104 +307,16 @@ def _split_commands(line: str) -> list[list[str]]:
         parts = list(lexer)
     except ValueError:
         return []
-    commands: list[list[str]] = [[]]
-    for part in parts:
-        if set(part) <= set("&;|\n") and part:
-            commands.append([])
-        else:
-            commands[-1].append(part)
-    return [words for words in commands if words]
+    groups = itertools.groupby(parts, key=lambda part: bool(part) and set(part) <= set("&;|\n"))
+    return [list(words) for is_sign, words in groups if not is_sign]
 
 
-def _read_words(words: list[str]) -> tuple[list[str], list[str]]:
-    """(scripts, files) of a command that edits files in place; nothing of any other."""
-    if words[0] == "sudo":
-        words[:] = words[1:]
-    name = words[0].rpartition("/")[2] if words else ""
-    if name not in ("sed", "gsed", "perl"):
-        return [], []
-    scripts: list[str] = []
-    rest: list[str] = []
-    is_in_place, at = False, 1
-    while at < len(words):
-        word = words[at]
-        at += 1
-        if word.startswith("-") and len(word) > 1:
-            is_in_place |= _IN_PLACE.match(word) is not None
-            takes_script = word == "--expression" or (word[1] != "-" and word.endswith("e"))
-            if word.startswith("--expression="):
-                scripts.append(word.partition("=")[2])
-            elif takes_script and at < len(words):
-                scripts.append(words[at])
-                at += 1
-        elif word:  # `sed -i ''`, as on macOS
-            rest.append(word)
-    if not is_in_place:
-        return [], []
-    if not scripts and name != "perl":
-        scripts, rest = rest[:1], rest[1:]
-    files = [one for one in rest if not set(one) & set("*?$<>`")]
-    return scripts, files if len(files) == len(rest) else []
-
-
-def _read_script(script: str, *, is_perl: bool) -> Iterator[tuple[str, str]]:
+def _read_script(script: str) -> Iterator[tuple[str, str]]:
     """(old, new) of each `s/old/new/`."""
-    text = script
-    while found := _SUBSTITUTION.match(text):
-        parts, text = _split_at(found["rest"], found["mark"])
-        if len(parts) < 2:  # noqa: PLR2004  # the pattern and what takes its place
-            return
-        if pair := _read_pattern(*parts, is_perl=is_perl):
-            yield pair
-        flags = re.match(r"[a-zA-Z0-9]*\s*(?:[;\n]|$)", text)
-        if flags is None:
-            return
-        text = text[flags.end() :]
-
-
-def _split_at(text: str, mark: str) -> tuple[list[str], str]:
-    """The two parts before unescaped marks, and what follows."""
-    parts: list[str] = []
-    begin, at = 0, 0
-    while at < len(text) and len(parts) < 2:  # noqa: PLR2004  # as above
-        if text[at] == "\\":
-            at += 1
-        elif text[at] == mark:
-            parts.append(text[begin:at].replace("\\" + mark, mark))
-            begin = at + 1
-        at += 1
-    return parts, text[begin:]
-
-
-def _read_pattern(pattern: str, new: str, *, is_perl: bool) -> tuple[str, str] | None:
-    """The shortest text of a pattern, and what it becomes; None if it leaves open more than a value."""
-    plain = _SPACES.sub(" ", pattern.removeprefix("^").removesuffix("$"))
-    groups = [_strip_open_parts(one[1])[0] for one in _GROUP.finditer(plain)] if _has_groups(plain, is_perl=is_perl) else []  # fmt: skip
-    if groups:
-        plain = _GROUP.sub(r"\1", plain)
-    old, is_open = _strip_open_parts(plain)
-    whole = old
-    replaced = _REFERENCE.sub(lambda found: _expand_reference(found, groups, whole), new)
-    replaced = _ESCAPED.sub(r"\1", replaced)
-    if "|" in plain and not is_open and "\\|" in plain:
-        return None
-    return ("" if is_open else old, replaced)
-
-
-def _has_groups(pattern: str, *, is_perl: bool) -> bool:
-    return "\\(" in pattern or is_perl or ("(" in pattern and ")" in pattern)
-
-
-def _expand_reference(found: re.Match[str], groups: list[str], whole: str) -> str:
-    number = int(found[1] or found[2] or 0)
-    if number == 0:
-        return whole
-    return groups[number - 1] if number <= len(groups) else ""
-
-
-def _strip_open_parts(pattern: str) -> tuple[str, bool]:
-    """A pattern without what it leaves open and without escapes, and whether it left something open."""
-    # A dot that nothing follows stands for itself: nobody escapes those of 1.2.3.
-    open_dots = re.sub(r"(?<!\\)\.(?![*+?]|\\\+|\{)", r"\\.", pattern)
-    text = _OPEN.sub("", open_dots)
-    return _ESCAPED.sub(r"\1", text), text != open_dots
+    at = 0
+    while found := _SUBSTITUTION.match(script, at):
+        at = found.end()
+        old = found["old"].removeprefix("^").removesuffix("$")
+        if not _REFERENCE.search(found["new"]):
+            plain = "" if _OPEN.search(old) else _ESCAPED.sub(r"\1", old)
+            yield plain, _ESCAPED.sub(r"\1", found["new"])

@@ -125,7 +125,8 @@ class Preparer:
         """Return why nothing of this session is stored; None if nothing speaks against it."""
         if not item.capture:
             return "switched off by its sender"
-        if any(is_inside(one, self._writer_dirs) for one in _list_directories(item)):
+        named = (item.directory, _payload_directory(item.payload))
+        if any(one and is_inside(one, self._writer_dirs) for one in named):
             return WRITERS_OWN
         # The setting is about automatic capture; a user starts an import.
         is_off = not self._config.enabled and source != "import"
@@ -167,11 +168,6 @@ def _find_directory(item: CaptureRequest) -> str | None:
     if not root or not cwd or item.payload.get("hook_event_name") != "UserPromptSubmit":
         return root or cwd
     return root if is_inside(cwd, (root,)) or is_inside(root, (cwd,)) else cwd
-
-
-def _list_directories(item: CaptureRequest) -> list[str]:
-    """The directories that a request names."""
-    return [one for one in (item.directory, _payload_directory(item.payload)) if one]
 
 
 def _add_branch(item: CaptureRequest) -> Any:

@@ -152,13 +152,15 @@ class _PayloadBudget:
     def fit(self, value: Any, depth: int) -> Any:
         if isinstance(value, str):
             return self._fit_text(value)
-        if value is None or isinstance(value, bool | int | float):
+        if value is None or isinstance(value, (int, float)):
             return _fit_number(value)
         if depth >= self._limits.depth or self._left <= 0:
             return _TOTAL_MARK if self._left <= 0 else _DEPTH_MARK
-        if isinstance(value, Mapping):
+        if isinstance(value, dict):
             return self.fit_object(value, depth)
-        return self._fit_list(value, depth) if isinstance(value, Sequence) else str(type(value))
+        return (
+            self._fit_list(value, depth) if isinstance(value, (list, tuple)) else str(type(value))
+        )
 
     def fit_object(self, value: Mapping[Any, Any], depth: int) -> dict[str, Any]:
         """Fit small values first, so that a huge one cannot displace them; return them in their order."""
@@ -214,7 +216,7 @@ def mask_id(value: str) -> str:
 def _is_small(value: Any) -> bool:
     if isinstance(value, str):
         return len(value) <= _SMALL_CHARACTERS
-    return not isinstance(value, Mapping | Sequence)
+    return not isinstance(value, (dict, list, tuple))
 
 
 def _fit_number(value: Any) -> Any:

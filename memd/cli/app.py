@@ -26,15 +26,14 @@ from typer import Option
 
 from memd import __version__
 from memd.cli import daemon_call, output
-from memd.cli.completion import complete_vaults
 from memd.cli.output import Screen, find_screen, wrap
+from memd.cli.terminal import complete_vaults
 from memd.errors import MemdError, Unreachable
 from memd.paths import mend_umask
 
 _GROUPS = (
     ("Ask", 'memd search "why did login answer 500"', (
-        ("query", "search list get"), ("timeline", "timeline"), ("why", "why"), ("view", "view"),
-        ("context", "context injected"),
+        ("query", "search list get"), ("why", "timeline why"), ("view", "view"), ("query", "context injected"),
     )),
     ("Correct", 'memd remember "deploy on Fridays only" --kind instruction', (
         ("review", "review enforce"), ("edit", "remember edit forget scrub pin"), ("review", "judge"), ("edit", "undo"),
@@ -63,10 +62,7 @@ SUBCOMMANDS = {
 """Commands with subcommands, and the table of the functions that run those."""
 _OPTIONS = (
     ("--vault NAME", "use another vault: a file with a daemon of its own"),
-    (
-        "--plain",
-        "no columns, colours or pager; so it is in a pipe; NO_COLOR takes only the colours",
-    ),
+    ("--plain", "no columns and no colours; so it is in a pipe; NO_COLOR takes only the colours"),
     ("--version", "print the version"),
     ("--install-completion", "complete commands, kinds, projects and vaults in this shell"),
 )
@@ -269,8 +265,7 @@ def build() -> typer.Typer:
             ),
         ] = None,
         plain: Annotated[  # the same
-            bool,
-            Option("--plain", help="Print without columns, colours and pager, as into a pipe."),
+            bool, Option("--plain", help="Print without columns and colours, as into a pipe.")
         ] = False,
         version: Annotated[  # acts in its callback
             bool,

@@ -7,7 +7,6 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -41,22 +40,10 @@ STDIN = STDOUT = "-"
 VAULT_SOURCE = "vault"
 """The name of an export file as a source of `memd import`."""
 RECORD_NOUNS = {
-    "summary": "memory",
-    "event": "event",
-    "session": "session",
-    "project": "project",
-    "alias": "merged project",
-    "edge": "link",
-    "supersession": "supersession",
-    "judgment": "judgment",
-    "review": "review",
-    "use": "use count",
-    "together": "pair count",
-    "injection": "injection",
-    "switch": "switch",
+    "summary": "memory", "alias": "merged project", "edge": "link", "use": "use count", "together": "pair count",
     "forgotten": "forgotten key",
-}
-"""Nouns for the kinds of records in an export, the best known first."""
+}  # fmt: skip
+"""Kinds of records in an export that people call otherwise."""
 _KINDS_COUNTED = ("summary", "event", "session", "project")
 _HEADER_BYTES_MAX = 65_536
 _RESTORE_ATTEMPTS_MAX = 5
@@ -92,9 +79,11 @@ def run_export(
 
 def format_totals(counts: dict[str, int]) -> str:
     """Format how many memories, events, sessions and projects there are."""
-    return ", ".join(
-        output.plural(counts.get(kind, 0), RECORD_NOUNS[kind]) for kind in _KINDS_COUNTED
-    )
+    return ", ".join(_count_records(counts.get(kind, 0), kind) for kind in _KINDS_COUNTED)
+
+
+def _count_records(count: int, kind: str) -> str:
+    return output.plural(count, RECORD_NOUNS.get(kind, kind))
 
 
 def _now() -> int:
@@ -124,6 +113,37 @@ def open_new_file(file: str) -> Iterator[Callable[[bytes], object]]:
         partial.unlink(missing_ok=True)
 
 
+_PROGRESS_LINES = 10
+"""At most, where there is no terminal."""
+
+
+@contextlib.contextmanager
+def show_progress() -> Iterator[FileProgress]:
+    """Draw how much of the files is read; where there is no terminal, print at most one line a tenth to stderr."""
+    last_path = last_line = ""
+    read = printed = 0
+
+    def show(path: str, done: int, total: int) -> None:
+        nonlocal last_path, last_line, read, printed
+        if is_terminal:
+            update(done, total, _format_progress(path, done, total))
+        elif last_line and path != last_path and read > printed:
+            print(last_line, file=sys.stderr)
+            printed = read
+        read = done * _PROGRESS_LINES // max(total, 1)
+        last_path, last_line = path, _format_progress(path, done, total)
+
+    is_terminal = sys.stderr.isatty()
+    with progress_bar("reading") as update:
+        yield show
+    if last_line and not is_terminal:
+        print(last_line, file=sys.stderr)
+
+
+def _format_progress(path: str, done: int, total: int) -> str:
+    return f"{output.format_size(done)} of {output.format_size(total)}  {path}"
+
+
 # ── import FILE ──────────────────────────────────────────────────────────────────────────────────
 
 
@@ -137,13 +157,7 @@ def is_export(path: Path) -> bool:
         return archive.is_header(file.readline(_HEADER_BYTES_MAX))
 
 
-def import_export(
-    file: Path,
-    show_progress: Callable[[], AbstractContextManager[FileProgress]],
-    *,
-    dry_run: bool,
-    as_json: bool = False,
-) -> None:
+def import_export(file: Path, *, dry_run: bool, as_json: bool = False) -> None:
     """Import all of an export file, or nothing if a line is wrong.
 
     The file is checked, redacted and staged here; the daemon then merges it in one transaction. Raises
@@ -199,12 +213,9 @@ def _format_merged(merged: dict[str, Any]) -> Iterator[str]:
         "left": "left out because they conflict with this vault",
     }
     for outcome, label in labels.items():
-        counts = [
-            output.plural(count, noun)
-            for kind, noun in RECORD_NOUNS.items()
-            if (count := merged[outcome].get(kind))
-        ]
-        if counts:
+        if counts := [
+            _count_records(count, kind) for kind, count in merged[outcome].items() if count
+        ]:
             yield f"{label}: {', '.join(counts)}"
     if merged["hidden"]:
         hidden = output.plural(merged["hidden"], "memory")
@@ -215,9 +226,7 @@ def _format_merged(merged: dict[str, Any]) -> Iterator[str]:
 
 
 def run_backup(
-    to: str | None = Option(
-        None, metavar="DIR", help="The directory. Default: `backups` beside the vault."
-    ),
+    to: str | None = Option(None, metavar="DIR", help="Default: `backups` beside the vault."),
     keep: int = Option(5, min=1, help="Number of backups to keep there."),
     listed: bool = Option(False, "--list", help="List the backups, and make none."),
     as_json: JsonOption = False,
@@ -262,10 +271,6 @@ def _describe_backup(one: "Backup") -> dict[str, object]:
 
 @contextlib.contextmanager
 def _show_copying() -> Iterator["Progress"]:
-    """Draw a progress bar on a terminal; elsewhere nothing."""
-    if not sys.stderr.isatty():
-        yield lambda _done, _total: None
-        return
     with progress_bar("copying") as update:
         yield lambda done, total: update(done, total, f"{done / max(total, 1):.0%}")
 
@@ -275,16 +280,10 @@ def _show_copying() -> Iterator["Progress"]:
 
 def run_sync(
     place: str | None = Argument(
-        None,
-        metavar="[PLACE]",
-        help="A folder, a git repository or ssh://host/path. Default: that of config.toml.",
+        None, metavar="[PLACE]", help="A folder, a git repository or ssh://host/path."
     ),
     *,
-    new_key: bool = Option(
-        False,
-        "--new-key",
-        help="Only make this machine's age key, for encryption, and show its public key.",
-    ),
+    new_key: bool = Option(False, "--new-key", help="Only make and show this machine's age key."),
     dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
@@ -370,9 +369,7 @@ def _format_sync(report: dict[str, Any], *, keeps_history: bool) -> Iterator[str
 
 def run_restore(
     file: Path | None = Argument(None, metavar="[FILE]", help="Default: the latest intact backup."),
-    salvage: bool = Option(
-        False, "--salvage", help="Read what is left of a damaged FILE or vault."
-    ),
+    salvage: bool = Option(False, "--salvage", help="Read what is left of a damaged one."),
     yes: YesOption = False,
 ) -> None:
     """Check a backup and put it in place of the vault. The replaced vault stays beside the backups.

@@ -6,15 +6,15 @@ import shlex
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from typer import Argument, Option
 
 from memd.cli import daemon_call, output
-from memd.cli.query import KINDS
 from memd.cli.terminal import (
+    KINDS,
     DryRunOption,
     IdArgument,
     JsonOption,
@@ -31,26 +31,8 @@ STDIN = "-"
 _STATEMENT_BYTES_MAX = 64 * 1024
 """Bytes of stdin that are remembered at most, as the daemon's limit."""
 _LINES_MAX = 20
-_ATTACHED_NOUNS = {
-    "edges": "link",
-    "turns": "spoken text",
-    "supersessions": "supersession",
-    "judgments": "judgment",
-    "uses": "recorded use",
-    "injections": "recorded injection",
-}
-"""Table → what a row of it is to a user; those of the other tables are entries of the index."""
-_ROW_NOUNS = {
-    "summaries": "memory",
-    "log": "log line",
-    "titles": "session title",
-    "judgments": "judgment",
-    "supersessions": "supersession",
-    "injections": "injection",
-    "links": "link",
-    "quotes": "quote",
-}
-"""Nouns for rows of tables whose name is not one."""
+_ROW_NOUNS = {"summaries": "memory", "log": "log line", "titles": "session title"}
+"""Nouns for rows of tables that are not called after them."""
 
 
 # ── remember ─────────────────────────────────────────────────────────────────────────────────────
@@ -58,13 +40,13 @@ _ROW_NOUNS = {
 
 def run_remember(  # noqa: PLR0913  # one parameter per option
     words: list[str] | None = Argument(
-        None, metavar="TEXT", help="One complete statement; - reads it from stdin."
+        None, metavar="TEXT", help="One statement; - reads it from stdin."
     ),
     *,
     title: str | None = Option(None, help="Default: the beginning of the text."),
     kind: str | None = Option(None, help=f"Default: note. {KINDS}"),
     topic_key: str | None = Option(
-        None, metavar="KEY", help="A slot such as build.command, for one value."
+        None, metavar="KEY", help="A slot for one value: build.command."
     ),
     where: list[str] | None = Option(None, metavar="PLACE", help="A path/ or command it is for."),
     project: str | None = Option(None, help="global, or a name. Default: this project."),
@@ -144,18 +126,13 @@ def _ask_for_judgment(number: int, candidates: list[dict[str, Any]]) -> Iterator
 
 def run_forget(  # noqa: PLR0913, PLR0917  # one parameter per option
     ids: list[str] | None = Argument(None, metavar="[ID]...", help="12 or #12."),
-    query: str | None = Option(
-        None, help='All that says these whole words, or a "phrase": memories, events, log.'
-    ),
+    query: str | None = Option(None, help='All that says these whole words, or a "phrase".'),
     session: str | None = Option(None, help="All of this session; the start of its id."),
-    project: str | None = Option(
-        None, help="All of this project, or only in it: a name, a directory, or all."
-    ),
+    project: str | None = Option(None, help="All of, or only in: a name, a directory, or all."),
     since: str | None = Option(None, help="Only what happened then or later."),
     until: str | None = Option(None, help="Only what happened then or before."),
     dry_run: DryRunOption = False,
     yes: YesOption = False,
-    show_all: bool = Option(False, "--all", help="List every memory, event and row by its id."),
     as_json: JsonOption = False,
 ) -> None:
     """Erase memories, and the events that no other memory needs. This cannot be undone.
@@ -175,33 +152,16 @@ def run_forget(  # noqa: PLR0913, PLR0917  # one parameter per option
         "until": until,
         "directory": daemon_call.current_directory(),
     }
-    if daemon_call.find_agent() and yes and not dry_run:
-        _forget_as_shown(selection, hint, show_all=show_all, as_json=as_json)
-        return
-    token = None
-    if dry_run or not yes:
-        plan = daemon_call.call("memd/forget", daemon_call.LONG_S, **selection, dry_run=True)
-        print_result(plan, _format_erasure(plan, hint, show_all=show_all), as_json=as_json)
-        if as_json or dry_run or _is_nothing(plan):
-            return
-        confirm("Erase this permanently?", "nothing was erased")
-        token = plan["token"]
-    erased = daemon_call.call(
-        "memd/forget", daemon_call.LONG_S, **selection, token=token, dry_run=False
-    )
-    print_result(erased, _format_erasure(erased, hint, show_all=show_all), as_json=as_json)
-
-
-def _forget_as_shown(
-    selection: dict[str, Any], hint: str, *, show_all: bool, as_json: bool
-) -> None:
-    """Erase just what a dry run on the same connection has shown: an agent needs its token."""
+    # On one connection: an agent needs the token of its own dry run.
     with daemon_call.connection(daemon_call.LONG_S) as call:
         plan = call("memd/forget", **selection, dry_run=True)
-        erased = plan
-        if not _is_nothing(plan):
-            erased = call("memd/forget", **selection, token=plan["token"], dry_run=False)
-    print_result(erased, _format_erasure(erased, hint, show_all=show_all), as_json=as_json)
+        if dry_run or not yes or _is_nothing(plan):
+            print_result(plan, _format_erasure(plan, hint), as_json=as_json)
+            if as_json or dry_run or _is_nothing(plan):
+                return
+            confirm("Erase this permanently?", "nothing was erased")
+        erased = call("memd/forget", **selection, token=plan["token"], dry_run=False)
+    print_result(erased, _format_erasure(erased, hint), as_json=as_json)
     if erased.get("refused"):
         daemon_call.fail(erased["refused"])
 
@@ -212,25 +172,23 @@ def _is_nothing(report: dict[str, Any]) -> bool:
     return not any(report[name] for name in names)
 
 
-def _count_attached(attached: Mapping[str, int]) -> Iterator[str]:
-    for table, noun in _ATTACHED_NOUNS.items():
-        if count := attached.get(table):
-            yield output.plural(count, noun)
-    if entries := sum(count for table, count in attached.items() if table not in _ATTACHED_NOUNS):
-        yield output.plural(entries, "index entry")
-
-
-def _format_erasure(
-    report: dict[str, Any], hint: str = "", *, show_all: bool = False
-) -> Iterator[str]:
+def _format_erasure(report: dict[str, Any], hint: str = "") -> Iterator[str]:
     verb = "would forget" if report["is_dry_run"] else "forgot"
     yield from (f"{verb} {output.format_headline(memory)}" for memory in report["summaries"])
     if (more := report["count"] - len(report["summaries"])) > 0:
         yield f"{verb} {more:,} more, {output.plural(report['count'], 'memory')} in all"
-    yield from _format_erased_events(report, verb, show_all=show_all)
+    if report["events"]:
+        yield f"{verb} {output.plural(report['events'], 'event')} that no other memory needs"
+        excerpts = report["event_excerpts"]
+        yield from _shorten_list(
+            [
+                f"  event {one['id']}, {one['tool'] or one['kind']}: {output.one_line(one['text'])}"
+                for one in excerpts
+            ]
+        )
     sessions = [f"{verb} all of the session “{output.one_line(t)}”" for t in report["sessions"]]
     yield from _shorten_list(sessions)
-    yield from _format_erased_rows(report, verb, show_all=show_all)
+    yield from _format_erased_rows(report, verb)
     yield from _format_staying(report)
     yield from _format_copies(report)
     if report["pending"]:
@@ -240,37 +198,20 @@ def _format_erasure(
         )
     if _is_nothing(report) and not report["unknown"]:
         yield f"nothing found{hint}"
-    elif show_all and report["ids"]:
-        yield f"memories: {_join_numbers(report['ids'])}"
 
 
-def _format_erased_events(report: dict[str, Any], verb: str, *, show_all: bool) -> Iterator[str]:
-    if not report["events"]:
-        return
-    yield f"{verb} {output.plural(report['events'], 'event')} that no other memory needs"
-    shown = report["event_excerpts"]
-    lines = [
-        f"  event {event['id']}, {event['tool'] or event['kind']}: {output.one_line(event['text'])}"
-        for event in shown
-    ]
-    yield from lines if show_all else _shorten_list(lines)
-    if show_all and len(shown) < report["events"]:
-        yield f"events: {_join_numbers(report['event_ids'])}"
-
-
-def _format_erased_rows(report: dict[str, Any], verb: str, *, show_all: bool) -> Iterator[str]:
+def _format_erased_rows(report: dict[str, Any], verb: str) -> Iterator[str]:
     """Format what is erased with memories and events: copies of their words, and rows that depend on them."""
     for name, ids in report["rows"].items():
-        which = f": {_join_numbers(ids)}" if show_all else ""
-        yield f"{verb} the words in {output.plural(len(ids), _ROW_NOUNS[name])}{which}"
+        yield f"{verb} the words in {output.plural(len(ids), _ROW_NOUNS.get(name, name[:-1]))}"
     if files := report["imported_files"]:
         noun = output.plural(len(files), "file")
         yield f"{verb} that {noun} with this name {'was' if len(files) == 1 else 'were'} imported"
     for name, count in report["lines"].items():
         yield f"{verb} {output.plural(count, 'line')} of the {name}"
     if attached := report["attached"]:
-        counts = _count_attached(attached)
-        yield f"with it {'go' if report['is_dry_run'] else 'went'}: {', '.join(counts)}"
+        go = "go" if report["is_dry_run"] else "went"
+        yield f"with it {go} {sum(attached.values()):,} links, records of use and entries of the index"
     leftovers = [
         f"{verb} {output.one_line(path)}, which was never finished" for path in report["leftovers"]
     ]
@@ -304,10 +245,6 @@ def _format_copies(report: dict[str, Any]) -> Iterator[str]:
     yield from _shorten_list(copies)
 
 
-def _join_numbers(ids: list[int]) -> str:
-    return " ".join(map(str, ids))
-
-
 def _shorten_list(lines: list[str]) -> Iterator[str]:
     yield from lines[:_LINES_MAX]
     if len(lines) > _LINES_MAX:
@@ -318,9 +255,7 @@ def _shorten_list(lines: list[str]) -> Iterator[str]:
 
 
 def run_scrub(
-    pattern: str | None = Argument(
-        None, help="A Python regular expression; - reads it from stdin."
-    ),
+    pattern: str | None = Argument(None, help="A Python pattern; - reads it from stdin."),
     secrets: bool = Option(False, "--secrets", help="What memd would redact today."),
     dry_run: DryRunOption = False,
     yes: YesOption = False,
@@ -470,7 +405,7 @@ def _run_editor(file: Path) -> str:
 
 def run_undo(
     what: str | None = Argument(
-        None, metavar="[CHANGE]", help="Its name in --list. Default: the last change."
+        None, metavar="[CHANGE]", help="Its name in --list. Default: the last."
     ),
     listed: bool = Option(False, "--list", help="List the last ten, and what undoing each does."),
     as_json: JsonOption = False,

@@ -70,9 +70,9 @@ def fetch_status(paths: Paths) -> StatusFields:
         # A daemon of an older version does not know `directory`.
         return daemon_call.call("memd/status", daemon_call.QUICK_S)
     except Broken as error:
-        from memd.daemon import absence  # loads half of the standard library
+        from memd.daemon import process  # loads half of the standard library
 
-        return absence.describe_absence(paths, error.message)
+        return process.describe_absence(paths, error.message)
 
 
 def format_brief_status(status: StatusFields, now: float, *, is_tty: bool) -> Iterator[str]:

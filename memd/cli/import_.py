@@ -2,7 +2,6 @@
 
 import contextlib
 import os
-import sys
 import time
 from collections.abc import Iterable, Iterator, Mapping, MutableMapping, Sequence
 from dataclasses import asdict, dataclass
@@ -15,8 +14,7 @@ from typer import Argument, Option
 from memd.capture import truncate
 from memd.cli import archive, daemon_call, output
 from memd.cli.archive import VAULT_SOURCE, FileProgress
-from memd.cli.completion import complete_from
-from memd.cli.terminal import JsonOption, YesOption, confirm, print_result, progress_bar, waiting
+from memd.cli.terminal import JsonOption, YesOption, complete_from, confirm, print_result, waiting
 from memd.errors import Unreachable
 from memd.transfer import importer, transcript_importer
 from memd.transfer.importer import MemoryImportReport
@@ -36,8 +34,6 @@ _BATCH_TIMEOUT_S = 300.0
 _SEARCHABLE_TIMEOUT_S = 60.0
 """Seconds to wait after an import until all of it can be searched."""
 _LINES_MAX = 20
-_STEPS = 10
-"""Lines of progress where there is no terminal."""
 _OUTCOMES = {
     "created": "new",
     "duplicate": "already known",
@@ -60,14 +56,12 @@ def run_import(  # noqa: PLR0913, PLR0917  # one parameter per option
         autocompletion=complete_from(*SOURCES, VAULT_SOURCE),
     ),
     paths: list[Path] | None = Argument(
-        None, metavar="PATH", help="Default: where the source keeps its files."
+        None, metavar="PATH", help="Default: where it keeps its files."
     ),
-    everything: bool = Option(
-        False, "--all", help="Look for every source on this machine, show it, and import it."
-    ),
+    everything: bool = Option(False, "--all", help="Import every source on this machine."),
     dry_run: bool = Option(False, "--dry-run", help="Only show what would be imported."),
     project: str | None = Option(
-        None, help="Store it all in this project: global, current, a name or a directory."
+        None, help="Store it here: global, current, a name or a directory."
     ),
     yes: YesOption = False,
     as_json: JsonOption = False,
@@ -113,7 +107,7 @@ def run_import(  # noqa: PLR0913, PLR0917  # one parameter per option
     if (file := _find_export(source, paths or ())) is not None:
         if project is not None:
             daemon_call.fail("an export has projects of its own; leave out --project")
-        archive.import_export(file, _show_progress, dry_run=dry_run, as_json=as_json)
+        archive.import_export(file, dry_run=dry_run, as_json=as_json)
         return
     found = CATALOGUE.get(source) or _refuse_source(source)
     for path in paths or ():
@@ -285,23 +279,6 @@ def _shorten_list(label: str, paths: Sequence[str]) -> Iterator[str]:
         yield f"{label}: {len(paths) - _LINES_MAX:,} more"
 
 
-_LEFT_OUT = {
-    "title of another session": "titles of other sessions",
-    "injected by the client": "text that the client added",
-    "a call that was not run": "calls that never ran",
-    "command": "commands of the client",
-    "error of the API": "errors of the model's API",
-    "interruption": "interruptions",
-    "not conversation": "lines that are no conversation",
-    "broken line": "lines that are no JSON, or cut off",
-    "not an object": "lines that are no object",
-    "line too long": "lines that are too long",
-    "no session": "lines of no session",
-    "a time that cannot be": "times that cannot be",
-}
-"""Why a line of a transcript is no event → what such a line is."""
-
-
 # ── Transcripts ──────────────────────────────────────────────────────────────────────────────────
 
 
@@ -401,17 +378,15 @@ def _format_transcript_report(report: TranscriptImportReport) -> Iterator[str]:
         yield f"{would} {output.plural(count, 'session')} where its own lines say that it was: {move}"
     if report.reasons:
         yield f"not stored: {output.format_counts(report.reasons)}"
-    odd = {name: count for name, count in report.skipped.items() if is_not_understood(name)}
-    if known := [one for one in report.skipped.items() if one[0] not in odd]:
-        yield f"left out, as they tell nothing of the work: {_format_left_out(known)}"
-    if odd:
-        yield f"left out, as memd does not understand them: {_format_left_out(odd.items())}"
+    for are_odd, why in (
+        (False, "they tell nothing of the work"),
+        (True, "memd does not understand them"),
+    ):
+        lines = {k: n for k, n in report.skipped.items() if is_not_understood(k) is are_odd}
+        if lines:
+            yield f"left out, as {why}: {output.format_counts(lines)}"
     for path, reason in report.failed.items():
         yield f"failed: {path}: {output.one_line(reason)}"
-
-
-def _format_left_out(counts: Iterable[tuple[str, int]]) -> str:
-    return ", ".join(f"{_LEFT_OUT.get(name, name)}: {count:,}" for name, count in counts)
 
 
 # ── Everything ───────────────────────────────────────────────────────────────────────────────────
@@ -565,35 +540,8 @@ class JoinedProgress:
 def _showing_progress() -> Iterator[FileProgress]:
     """Show progress; if it is interrupted, say how to go on."""
     try:
-        with _show_progress() as progress:
+        with archive.show_progress() as progress:
             yield progress
     except KeyboardInterrupt:
         print("interrupted; run the same command again to continue")
         raise
-
-
-@contextlib.contextmanager
-def _show_progress() -> Iterator[FileProgress]:
-    """Draw a progress bar on a terminal; else print finished files to stderr, at most one for each tenth of the bytes."""
-    if sys.stderr.isatty():
-        with progress_bar("reading") as update:
-            yield lambda path, done, total: update(done, total, _format_progress(path, done, total))
-        return
-    last_path = last_line = ""
-    read = printed = 0
-
-    def print_finished(path: str, done: int, total: int) -> None:
-        nonlocal last_path, last_line, read, printed
-        if last_line and path != last_path and read > printed:
-            print(last_line, file=sys.stderr)
-            printed = read
-        read = done * _STEPS // max(total, 1)
-        last_path, last_line = path, _format_progress(path, done, total)
-
-    yield print_finished
-    if last_line:
-        print(last_line, file=sys.stderr)
-
-
-def _format_progress(path: str, done: int, total: int) -> str:
-    return f"{output.format_size(done)} of {output.format_size(total)}  {path}"

@@ -13,8 +13,7 @@ import typer
 from typer import Argument, Option
 
 from memd.cli import daemon_call, output
-from memd.cli.completion import complete_from
-from memd.cli.terminal import JsonOption, print_result
+from memd.cli.terminal import DryRunOption, JsonOption, complete_from, print_result
 from memd.errors import Broken, MemdError
 from memd.installers import host, plan
 from memd.installers.host import Host
@@ -33,28 +32,19 @@ _What = Annotated[
     str,
     Argument(metavar="WHAT", help=f"{', '.join(TARGETS)}.", autocompletion=complete_from(*TARGETS)),
 ]
-_Any = Annotated[
-    str | None,
-    Argument(
-        metavar="[WHAT]",
-        help=f"{', '.join(TARGETS)}; without it, the agents that are found here.",
-        autocompletion=complete_from(*TARGETS),
-    ),
-]
-_DryRun = Annotated[bool, Option("--dry-run", help="Show what would change, and change nothing.")]
 
 
 def run_install(
-    what: _Any = None,
+    what: _What = "",
     plugin: bool = Option(False, "--plugin", help="Claude Code: as a plugin."),
-    dry_run: _DryRun = False,
+    dry_run: DryRunOption = False,
     as_json: JsonOption = False,
 ) -> None:
-    """Connect memd to an agent, systemd or launchd.
+    """Connect memd to an agent, systemd or launchd; without WHAT to the agents that are found here.
 
     memd backs up each file of yours that it changes.
     """
-    if what is None:
+    if not what:
         _offer_agents(dry_run=dry_run)
         return
     install, _ = _find_installer(what)
@@ -110,7 +100,7 @@ def _offer_agents(*, dry_run: bool) -> None:
         raise typer.Exit(1)
 
 
-def run_uninstall(what: _What, dry_run: _DryRun = False, as_json: JsonOption = False) -> None:
+def run_uninstall(what: _What, dry_run: DryRunOption = False, as_json: JsonOption = False) -> None:
     """Remove what `memd install` has added, and nothing else. All memories stay, and so does a model."""
     _, uninstall = _find_installer(what)
     if not dry_run:

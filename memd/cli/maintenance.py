@@ -1,25 +1,16 @@
 """The commands for upkeep: `memd consolidate`, `reindex`, `vacuum`, `notes` and `watch`."""
 
-import contextlib
 import sys
 import time
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
 
 from typer import Argument, Option
 
 from memd.cli import daemon_call, output
-from memd.cli.terminal import (
-    DryRunOption,
-    JsonOption,
-    YesOption,
-    confirm,
-    print_result,
-    progress_bar,
-    waiting,
-)
+from memd.cli.terminal import DryRunOption, JsonOption, YesOption, confirm, print_result, waiting
 
 _ROUNDS_MAX = 1_000
 _STEP_S = 660.0
@@ -31,7 +22,7 @@ _RUNS_SHOWN = 20
 _POLL_S = 0.25
 """Seconds between two questions about the progress of a reindex."""
 _PROGRESS_LINES = 10
-"""Lines that a reindex prints where there is no terminal."""
+"""Lines that a reindex prints."""
 _VERDICT_VERBS = {
     "supersedes": "would hide",
     "contradicts": "contradicts",
@@ -49,15 +40,9 @@ MemoriesOption = Annotated[
 
 def run_consolidate(
     dry_run: bool = Option(False, "--dry-run", help="Only show the pairs and why."),
-    undo: str | None = Option(
-        None, metavar="RUN|ID|PAIR", help="Undo a run (r7), a memory (#12) or a pair (12,15)."
-    ),
-    merge: bool = Option(
-        False, "--merge", help="Merge those that each say more than the other into one memory."
-    ),
-    confirm: bool = Option(
-        False, "--confirm", help="With --merge: ask the writer of config.toml before each."
-    ),
+    undo: str | None = Option(None, metavar="RUN|ID|PAIR", help="Undo one: r7, #12 or 12,15."),
+    merge: bool = Option(False, "--merge", help="Make one memory of those that say more each."),
+    confirm: bool = Option(False, "--confirm", help="Before each merge ask the writer."),
     runs: bool = Option(False, "--runs", help="List the latest runs that changed something."),
     as_json: JsonOption = False,
 ) -> None:
@@ -237,45 +222,24 @@ def _format_change(one: Report, *, is_dry_run: bool) -> str:
 
 
 def _recompute_embeddings() -> tuple[str, int]:
-    """Have all vectors recomputed and show the progress; return the space and the number of vectors."""
-    report = daemon_call.call("memd/reindex", daemon_call.LONG_S, embeddings=True)["report"]
+    """Have all vectors recomputed and print the progress; return the space and the number of vectors."""
+    daemon_call.call("memd/reindex", daemon_call.LONG_S, embeddings=True)
+    last = ""
     try:
-        with _show_backfill(report["space"]) as update:
-            while True:
-                workers = daemon_call.call("memd/status")["rooms"]
-                backfill = next(worker for worker in workers if worker["name"] == "backfill")
-                update(backfill)
-                if not backfill["missing"]:
-                    return backfill["space"], backfill["done"]
-                time.sleep(_POLL_S)
+        while True:
+            workers = daemon_call.call("memd/status")["rooms"]
+            backfill = next(worker for worker in workers if worker["name"] == "backfill")
+            done, total = backfill["done"], backfill["done"] + backfill["missing"]
+            step = total and _PROGRESS_LINES * done // total
+            if (told := f"{step} {backfill['why']}") != last:
+                last = told
+                print(f"{done:,} of {total:,}  {_format_wait(backfill)}".rstrip(), file=sys.stderr)
+            if not backfill["missing"]:
+                return backfill["space"], done
+            time.sleep(_POLL_S)
     except KeyboardInterrupt:
         print("this goes on in the background; `memd status` shows the progress")
         raise
-
-
-@contextlib.contextmanager
-def _show_backfill(space: str) -> Iterator[Callable[[Report], None]]:
-    """Draw a progress bar on a terminal; else print some lines to stderr."""
-    if not sys.stderr.isatty():
-        last: tuple[int, str] | None = None
-
-        def print_line(backfill: Report) -> None:
-            nonlocal last
-            done, total = backfill["done"], backfill["done"] + backfill["missing"]
-            step = _PROGRESS_LINES * done // total if total else _PROGRESS_LINES
-            if (step, backfill["why"]) != last:
-                last = step, backfill["why"]
-                print(f"{done:,} of {total:,}  {_format_wait(backfill)}".rstrip(), file=sys.stderr)
-
-        yield print_line
-        return
-    with progress_bar(output.one_line(space), unit="passages", shows_time_left=False) as update:
-
-        def draw(backfill: Report) -> None:
-            done, total = backfill["done"], backfill["done"] + backfill["missing"]
-            update(done, total, f"{done}/{total}  {_format_wait(backfill)}")
-
-        yield draw
 
 
 def _format_wait(backfill: Report) -> str:
@@ -345,13 +309,9 @@ def _format_retention(retention: Report) -> Iterator[str]:
 
 
 def run_notes(  # noqa: PLR0913, PLR0917  # one parameter per option
-    past: bool = Option(
-        False, "--past", help="Read past sessions; what would be sent is told first."
-    ),  # one option a line
+    past: bool = Option(False, "--past", help="Read past sessions; tells first what is sent."),
     project: str = Option("current", help="Of this project: a name, a directory, current or all."),
-    calls: int = Option(
-        0, min=0, metavar="N", help="Stop after N calls of the model; 0: read all."
-    ),  # as above
+    calls: int = Option(0, min=0, metavar="N", help="Stop after N calls; 0: read all."),
     again: bool = Option(False, "--again", help="Read again what a useless answer left unread."),
     dry_run: DryRunOption = False,
     yes: YesOption = False,
@@ -446,9 +406,7 @@ def run_watch(
     folder: Path | None = Argument(None, metavar="[DIR]", help="A folder with notes."),
     listed: bool = Option(False, "--list", help="List the folders that are followed."),
     remove: bool = Option(False, "--remove", help="Follow DIR no more; what was read stays."),
-    headings: bool = Option(
-        False, "--headings", help="Make a memory of each section, not only of a long note's."
-    ),
+    headings: bool = Option(False, "--headings", help="Make a memory of each section."),
     as_json: JsonOption = False,
 ) -> None:
     """Follow the notes and plain texts in a folder: what is new, changed or deleted there, as it happens.
@@ -468,6 +426,7 @@ def run_watch(
 def _format_watched(watched: list[Report]) -> Iterator[str]:
     for one in watched:
         split = ", a memory for each section" if one["headings"] else ""
-        yield f"{output.one_line(one['path'])}: {output.plural(one['files'], 'note')}{split}"
+        where = f"{output.one_line(one['path'])} (project {output.one_line(one['project'])})"
+        yield f"{where}: {output.plural(one['files'], 'note')}{split}"
     if not watched:
         yield f"no folder is followed; {daemon_call.format_command('watch')} DIR follows the notes in one"

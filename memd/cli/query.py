@@ -1,32 +1,39 @@
-"""`memd search`, `memd list` and `memd get`: memories by a question, by what they are, and in full."""
+"""`memd search`, `list` and `get`: memories by a question, by what they are, in full; `memd context`, `injected`: what agents are told."""
 
+import itertools
 import re
-import shutil
 import time
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 from typer import Argument, Option
 
-from memd.cli import daemon_call, output, times
-from memd.cli.completion import complete_kinds, complete_projects
+from memd.cli import daemon_call, output
 from memd.cli.output import Memory, Screen, find_screen, match_words
-from memd.cli.terminal import JsonOption, print_result
-from memd.cli.times import TIMES
-from memd.models import Kind, make_memory_name
+from memd.cli.terminal import (
+    TIMES,
+    ClientOption,
+    JsonOption,
+    KindsOption,
+    ProjectOption,
+    check_kinds,
+    complete_from,
+    complete_projects,
+    print_result,
+    read_local_end,
+    read_local_time,
+    read_today,
+)
+from memd.models import make_memory_name
 from memd.time_expressions import format_age, parse_end, parse_start
 
-KINDS = f"One of {', '.join(Kind)}."
 _LINE_CHARACTERS_MAX = 100
+MOMENTS = ("startup", "resume", "clear", "compact", "prompt")
+_NUMBER = re.compile(r"- #(\d+) ")
+_HELD = "held back, to compare with other sessions: inject.holdout"
+TOKEN_CHARACTERS = 4
 _SHOWN_WITH = {"superseded": "--superseded", "unlikely": "--all"}
 """Why memories are hidden → the option that shows them."""
-
-
-ClientOption = Option(
-    None,
-    metavar="NAME",
-    help="Only what this agent left: claude-code, codex, copilot, cursor, opencode, pi.",
-)
 
 # ── search ───────────────────────────────────────────────────────────────────────────────────────
 
@@ -34,98 +41,53 @@ ClientOption = Option(
 def run_search(  # noqa: PLR0913  # one parameter per option
     words: list[str] = Argument(..., metavar="WORDS", help='Also "a phrase", prefix*, OR.'),
     *,
-    project: str = Option(
-        "current",
-        help="current (this project and global), all, or a name.",
-        autocompletion=complete_projects,
-    ),
-    k: int | None = Option(
-        None, "-k", "-n", "--limit", metavar="N", help="Number of hits. Default: 5."
-    ),
-    kind: list[str] | None = Option(
-        None, help=f"Only this kind; may be repeated. {KINDS}", autocompletion=complete_kinds
-    ),
-    client: str | None = ClientOption,
-    since: str | None = Option(
-        None, metavar="TIME", help=f"Only what happened then or later. {TIMES}"
-    ),
+    project: ProjectOption = "current",
+    k: int | None = Option(None, "-k", "-n", "--limit", metavar="N", help="Default: 5."),
+    kind: KindsOption = None,
+    client: ClientOption = None,
+    since: str | None = Option(None, metavar="TIME", help=f"Only from then on. {TIMES}"),
     until: str | None = Option(None, metavar="TIME", help="Only what happened then or before."),
-    as_of: str | None = Option(
-        None, metavar="TIME", help="Only what was known then; yesterday is the day before it."
-    ),
+    as_of: str | None = Option(None, metavar="TIME", help="Only what was known then."),
     profile: str | None = Option(None, help="Ranking profile: memd, siftcoder, or your own."),
     superseded: bool = Option(False, "--superseded", help="Include superseded memories."),
-    all_words: bool = Option(False, "--all-words", help="Only memories that have every word."),
-    min_score: float | None = Option(None, min=0, help="No hit with a lower score."),
     show_all: bool = Option(False, "--all", help="Show the nearest even if they are no answer."),
     explain: bool = Option(False, "--explain", help="Show how scores are made, and near misses."),
     as_json: JsonOption = False,
 ) -> None:
     """Search memories. A time in the question counts: what did we do yesterday."""
-    today = times.read_today()
+    today = read_today()
     answer = daemon_call.call(
         "memd/search",
         query=" ".join(words),
         k=k,
         source=client,
         kinds=check_kinds(kind),
-        since=None if since is None else times.read_local_time(since, today),
-        until=None if until is None else times.read_local_end(until, today),
-        as_of=None if as_of is None else times.read_local_end(as_of, today),
+        since=since and read_local_time(since, today),
+        until=until and read_local_end(until, today),
+        as_of=as_of and read_local_end(as_of, today),
         profile=profile,
         include_superseded=superseded or None,
-        all_words=all_words or None,
-        min_score=min_score,
         show_all=show_all or None,
         explain=explain or None,
         **daemon_call.find_place(project),
     )
-    terminal = find_screen()
-    if terminal.is_terminal:
-        question = " ".join(words)
-        lines = _draw_answer(answer, terminal, question, time.time() * 1000, explain=explain)
-    else:
-        lines = _format_answer(answer, explain=explain)
-    print_result(answer, lines, as_json=as_json)
-    if explain and not as_json:
-        from memd.cli import explain as cli_explain
-
-        print()
-        cli_explain.print_trace(answer)
-
-
-def check_kinds(kinds: list[str] | None) -> list[str] | None:
-    """Exit with a message if a kind does not exist; return None for every kind."""
-    for kind in kinds or ():
-        if kind not in tuple(Kind):
-            daemon_call.fail(f"--kind: there is no {kind!r}; there are {', '.join(Kind)}")
-    return kinds or None
-
-
-def _format_answer(answer: dict[str, Any], *, explain: bool) -> Iterator[str]:
-    width = min(shutil.get_terminal_size().columns, _LINE_CHARACTERS_MAX)
-    for hit in answer["hits"]:
-        yield output.format_headline(hit)
-        yield from output.format_snippet(hit["snippet"], width=width)
-        if explain:
-            yield output.format_score(hit)
-    if not answer["hits"]:
-        yield "nothing found"
-    if answer.get("verdict") != "found" and answer.get("reason"):
-        yield f"({answer['verdict']}: {output.one_line(answer['reason'])})"
-    yield from _list_remarks(answer)
+    question, now = " ".join(words), time.time() * 1000
+    lines = _draw_answer(answer, find_screen(), question, now, explain=explain)
+    trace = _format_trace(answer) if explain else ()
+    print_result(answer, itertools.chain(lines, trace), as_json=as_json)
 
 
 def _draw_answer(
     answer: dict[str, Any], terminal: Screen, question: str, now: float, *, explain: bool
 ) -> Iterator[str]:
-    """Draw the hits in columns for a terminal; `now` is UTC milliseconds."""
-    hits, verdict = answer["hits"], answer.get("verdict")
-    if not hits:
-        yield terminal.paint("nothing found", "warning")
+    """Draw the hits, in columns for a terminal; `now` is UTC milliseconds."""
+    hits, verdict, reason = answer["hits"], str(answer.get("verdict")), ""
     if verdict != "found" and answer.get("reason"):
-        word = {"weak": "not sure", "nothing": "not known"}.get(str(verdict), str(verdict))
         reason = output.one_line(answer["reason"])
+    if not hits and terminal.is_terminal:
+        yield terminal.paint("nothing found", "warning")
+    if reason and terminal.is_terminal:
+        word = {"weak": "not sure", "nothing": "not known"}.get(verdict, verdict)
         yield f"{terminal.paint(word, 'warning')}: {reason}"
     ages = [format_age(hit["at"], int(now)) for hit in hits]
     columns = MemoryColumns(terminal, hits, ages, match_words(question))
@@ -133,7 +95,23 @@ def _draw_answer(
         yield from columns.format(hit, hit["snippet"])
         if explain:
             yield terminal.paint(output.format_score(hit), "dim")
+    if not hits and not terminal.is_terminal:
+        yield "nothing found"
+    if reason and not terminal.is_terminal:
+        yield f"({verdict}: {reason})"
     yield from (terminal.paint(remark, "dim") for remark in _list_remarks(answer))
+
+
+def _format_trace(answer: dict[str, Any]) -> Iterator[str]:
+    """Format every candidate of a search: its score, what became of it, and the steps of the score."""
+    candidates = output.plural(answer["candidates"], "candidate")
+    yield ""
+    yield f"profile {answer['profile']}, space {answer['space']}, {answer['took_ms']:.1f} ms, {candidates}"
+    for one in answer.get("trace", ()):
+        title, verdict = output.one_line(one["title"]), output.one_line(one["verdict"])
+        yield f"#{one['summary_id']} {one['score']:.4g} {verdict}: {title}"
+        ranks = {f"{retriever}_rank": rank for retriever, rank in one["ranks"].items()}
+        yield output.format_score({**one, **ranks})
 
 
 def _list_remarks(answer: dict[str, Any]) -> Iterator[str]:
@@ -155,21 +133,14 @@ def _list_remarks(answer: dict[str, Any]) -> Iterator[str]:
 
 def run_list(  # noqa: PLR0913  # one parameter per option
     *,
-    project: str = Option(
-        "current",
-        help="current (this project and global), all, or a name.",
-        autocompletion=complete_projects,
-    ),
-    kind: list[str] | None = Option(
-        None, help=f"Only this kind; may be repeated. {KINDS}", autocompletion=complete_kinds
-    ),
-    client: str | None = ClientOption,
+    project: ProjectOption = "current",
+    kind: KindsOption = None,
+    client: ClientOption = None,
     speaker: str | None = Option(
-        None,
-        help="Only what this one said: user, told (the user, as an agent noted), agent or tool.",
+        None, help="Only of: user, told (the user, as an agent noted), agent, tool."
     ),
     session: str | None = Option(
-        None, metavar="ID", help="Only this session; the start of its id."
+        None, metavar="ID", help="Only this session: the start of its id."
     ),
     pinned: bool = Option(False, "--pinned", help="Only what is pinned."),
     since: str | None = Option(None, metavar="TIME", help=f"Only from then on. {TIMES}"),
@@ -179,7 +150,7 @@ def run_list(  # noqa: PLR0913  # one parameter per option
     as_json: JsonOption = False,
 ) -> None:
     """List memories by what they are, the newest first."""
-    today, now = times.read_today(), int(time.time() * 1000)
+    today, now = read_today(), int(time.time() * 1000)
     found = daemon_call.call(
         "memd/list",
         kinds=check_kinds(kind),
@@ -187,12 +158,8 @@ def run_list(  # noqa: PLR0913  # one parameter per option
         speaker=speaker,
         session=session,
         pinned=pinned or None,
-        since=None
-        if since is None
-        else parse_start(times.read_local_time(since, today), now, "since"),
-        until=None
-        if until is None
-        else parse_end(times.read_local_end(until, today), now, "until"),
+        since=None if since is None else parse_start(read_local_time(since, today), now, "since"),
+        until=None if until is None else parse_end(read_local_end(until, today), now, "until"),
         include_superseded=superseded or None,
         limit=limit,
         **daemon_call.find_place(project),
@@ -213,13 +180,9 @@ def _format_list(
         yield "no memories" + (
             "" if is_all else " here; --project all lists those of every project"
         )
-    if terminal.is_terminal:
-        ages = [format_age(memory["at"], now) for memory in memories]
-        columns = MemoryColumns(terminal, memories, ages)
-        for memory in memories:
-            yield from columns.format(memory)
-    else:
-        yield from map(output.format_headline, memories)
+    columns = MemoryColumns(terminal, memories, [format_age(one["at"], now) for one in memories])
+    for memory in memories:
+        yield from columns.format(memory)
     if found.get("next"):
         yield terminal.paint("(there are more: --limit, --until)", "dim")
 
@@ -257,6 +220,122 @@ def _format_memory(memory: dict[str, Any]) -> str:
     return "\n".join([*head, "", output.clean(memory["body"])])
 
 
+# ── context, injected ────────────────────────────────────────────────────────────────────────────
+
+_NUMBER = re.compile(r"- #(\d+) ")
+_HELD = "held back, to compare with other sessions: inject.holdout"
+TOKEN_CHARACTERS = 4
+
+
+def run_context(  # noqa: PLR0913  # one parameter per option
+    words: list[str] | None = Argument(
+        None, metavar="PROMPT", help="What a prompt would bring. Default: the start of a session."
+    ),
+    *,
+    prompt: str | None = Option(None, metavar="TEXT", help="The same, as an option."),
+    session: str | None = Option(None, metavar="ID", help="The session: the start of its id."),
+    project: str | None = Option(
+        None, help="Another project than this directory's.", autocompletion=complete_projects
+    ),
+    moment: str | None = Option(
+        None,
+        metavar="MOMENT",
+        help=f"One of {', '.join(MOMENTS)}.",
+        autocompletion=complete_from(*MOMENTS),
+    ),
+    explain: bool = Option(False, "--explain", help="Show all candidates and why."),
+    as_json: JsonOption = False,
+) -> None:
+    """Show the context that memd would inject into a session now. Records nothing."""
+    if words and prompt is not None:
+        daemon_call.fail("give the prompt once: as words or with --prompt")
+    if moment is not None and moment not in MOMENTS:
+        daemon_call.fail(f"--moment: there is no {moment!r}; there are {', '.join(MOMENTS)}")
+    context = daemon_call.call(
+        "memd/context",
+        prompt=" ".join(words) if words else prompt,
+        session=session,
+        moment=moment,
+        explain=explain,
+        **daemon_call.find_place(None if project is None else daemon_call.read_project(project)),
+    )
+    print_result(context, _format_context(context, explain=explain), as_json=as_json)
+
+
+def _format_context(context: dict[str, Any], *, explain: bool) -> Iterator[str]:
+    if context["text"] is None:
+        yield f"nothing would be injected: {output.one_line(context['reason'])}"
+    else:
+        yield from map(output.clean, context["text"].splitlines())
+        count = output.plural(sum(one["shown"] for one in context["memories"]), "memory")
+        yield f"({count}, about {output.plural(context['tokens'], 'token')})"
+    if explain and context["memories"]:
+        yield from ("", "Candidates:")
+        for memory in context["memories"]:
+            mark = "+" if memory["shown"] else "-"
+            yield f"{mark} {output.format_headline(memory)}"
+            yield f"    {output.one_line(memory['why'])}"
+
+
+def run_injected(
+    session: str | None = Argument(
+        None, metavar="[SESSION]", help="Default: the latest session here."
+    ),
+    *,
+    as_json: JsonOption = False,
+) -> None:
+    """List what memd has injected into a session, when and why, and what was used of it, oldest first."""
+    found = daemon_call.call(
+        "memd/injected", session=session, directory=daemon_call.current_directory()
+    )
+    print_result(found, _format_injections(found), as_json=as_json)
+
+
+def _format_injections(found: dict[str, Any]) -> Iterator[str]:
+    title = output.one_line(found["title"] or "without a prompt")
+    yield f"session {found['session']}: {title}"
+    injections, texts = found["injections"], found.get("texts") or []
+    if not injections and not texts:
+        yield "nothing was injected"
+        return
+    is_held = bool(injections) and all(one.get("held") for one in injections)
+    yield _HELD if is_held else _sum_up(injections, texts)
+    whys = {(one["moment"], one["id"]): list(_explain(one)) for one in injections}
+    for told in texts:
+        yield f"{output.format_time(told['at'])}  {told['moment']}"
+        for line in told["text"].splitlines():
+            yield f"  {output.clean(line)}"
+            number = _NUMBER.match(line)
+            yield from whys.pop((told["moment"], int(number[1])), ()) if number else ()
+    # What was told is kept of the last sessions only, and until something is forgotten.
+    untold = [one for one in injections if (one["moment"], one["id"]) in whys]
+    for at, moment in dict.fromkeys((one["at"], one["moment"]) for one in untold):
+        yield f"{output.format_time(at)}  {moment}"
+        for one in untold:
+            if (one["at"], one["moment"]) == (at, moment):
+                yield f"  #{one['id']} {one['kind']}  {output.one_line(one['title'])}"
+                yield from whys[moment, one["id"]]
+
+
+def _sum_up(injections: list[dict[str, Any]], texts: list[dict[str, Any]]) -> str:
+    used = sum(one.get("outcome") == "used" for one in injections)
+    if texts:
+        lines = sum(line.startswith("- ") for one in texts for line in one["text"].splitlines())
+        tokens = sum(len(one["text"]) for one in texts) // TOKEN_CHARACTERS
+        count = output.plural(lines, "line")
+    else:
+        count = output.plural(len(injections), "memory")
+        tokens = sum(one["tokens"] for one in injections)
+    return f"{count}, about {output.plural(tokens, 'token')}, {used:,} used"
+
+
+def _explain(one: dict[str, Any]) -> Iterator[str]:
+    yield f"    {output.one_line(one['reason'])}"
+    outcome, evidence = one.get("outcome"), one.get("evidence")
+    if outcome in {"used", "overruled", "ignored"}:
+        yield f"    {outcome}" + (f": {output.one_line(evidence)}" if evidence else "")
+
+
 # ── Columns ──────────────────────────────────────────────────────────────────────────────────────
 
 _GAP = "  "
@@ -266,7 +345,7 @@ _SNIPPET_LINES_MAX, _PLACE_WIDTH_MAX, _TITLE_WIDTH_MIN = 3, 20, 14
 
 
 class MemoryColumns:
-    """The columns of some memories; `times` are what each shows as its time."""
+    """The columns of some memories, or plain lines where there is no terminal; `times` are what each shows as its time."""
 
     def __init__(
         self,
@@ -288,6 +367,10 @@ class MemoryColumns:
 
     def format(self, memory: Memory, snippet: str = "") -> Iterator[str]:
         """A memory: the line of its title, then what is to be said of it, then a snippet."""
+        if not self._screen.is_terminal:
+            yield output.format_headline(memory)
+            yield from output.format_snippet(snippet, width=_LINE_CHARACTERS_MAX)
+            return
         paint, is_hidden = self._screen.paint, bool(memory.get("superseded_by"))
         number = f"#{memory['id']}".rjust(self._id_width)
         kind = self._screen.paint_kind(memory["kind"], memory["kind"].ljust(self._kind_width))

@@ -41,13 +41,10 @@ _RELATION_HELP = (
 def run_review(  # noqa: PLR0913, PLR0917  # one parameter per option
     keep: list[str] | None = Option(None, metavar="ID", help="It is right; do not ask again."),
     reject: list[str] | None = Option(
-        None, metavar="ID", help="It is wrong: never tell it, never learn it again."
-    ),
-    seen: list[str] | None = Option(
-        None, metavar="ID", help="Leave it as it is; ask again only if it is never used."
+        None, metavar="ID", help="It is wrong: never learn it again."
     ),
     everywhere: list[str] | None = Option(
-        None, metavar="ID", help="It was noted in two projects and holds in all."
+        None, metavar="ID", help="Noted in two projects, it holds in all."
     ),
     undo: list[str] | None = Option(None, metavar="ID", help="Take any of these back."),
     rejected: bool = Option(False, "--rejected", help="List what you rejected."),
@@ -58,7 +55,7 @@ def run_review(  # noqa: PLR0913, PLR0917  # one parameter per option
 
     What you reject never comes back, in no wording that memd calls the same, by no way, until you undo it.
     """
-    said = {"keep": keep, "reject": reject, "seen": seen, "everywhere": everywhere, "undo": undo}
+    said = {"keep": keep, "reject": reject, "everywhere": everywhere, "undo": undo}
     if any(said.values()):
         done = [
             one
@@ -101,12 +98,10 @@ def _format_done(one: Mapping[str, Any]) -> str:
 
 def run_enforce(
     rule: str | None = Argument(
-        None, metavar="ID", help="A rule such as 12 or #12. Default: list those with a check."
+        None, metavar="ID", help="A rule. Default: list those with a check."
     ),
     off: bool = Option(False, "--off", help="Only tell it again, as before."),
-    project: str | None = Option(
-        None, help="List those of this one, or of all. Default: this one."
-    ),
+    project: str | None = Option(None, help="Whose to list. Default: this one's."),
     as_json: JsonOption = False,
 ) -> None:
     """Have a rule kept: a tool call that breaks it is refused, with the rule as the reason. Without ID: list the checks.
@@ -133,17 +128,11 @@ def run_enforce(
 
 def _list_checks(rules: list[Mapping[str, Any]]) -> Iterator[str]:
     for rule in rules:
-        state = (
-            "enforced"
-            if rule["enforced"]
-            else "told"
-            if rule["checks"]
-            else "waits for your review"
-        )
+        state = "enforced" if rule["enforced"] else "told"
         yield f"#{rule['id']} {output.one_line(rule['title'])}"
-        for check in (*rule["checks"], *rule["proposed"]):
-            is_proposed = rule["checks"] and check in rule["proposed"]
-            yield f"    {'waits for your review' if is_proposed else state}: {output.one_line(check)}"
+        yield from (f"    {state}: {output.one_line(check)}" for check in rule["checks"])
+        for check in rule["proposed"]:
+            yield f"    waits for your review: {output.one_line(check)}"
     if not rules:
         yield "no rule here names a command, flag, path or code that can be checked"
     else:

@@ -73,17 +73,10 @@ def run_grant(
 def run_join(
     name: Annotated[
         str | None,
-        Argument(
-            metavar="[PROJECT]",
-            help="The project's name on the team's server. Default: that of the git remote.",
-        ),
+        Argument(metavar="[PROJECT]", help="Its name on the server. Default: of the git remote."),
     ] = None,
     project: Annotated[
-        str | None,
-        Option(
-            "--project",
-            help="The project here: a name, key or directory. Default: this directory's.",
-        ),
+        str | None, Option("--project", help="A name or directory. Default: this directory's.")
     ] = None,
     instructions: Annotated[
         bool, Option("--instructions", help="Share instructions, too: teammates' agents read them.")

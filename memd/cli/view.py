@@ -90,12 +90,7 @@ def _find_project(named: str | None) -> str:
         if named is not None:
             daemon_call.fail(f"nothing is known of {found['key']}; see `memd project list`")
         return _ALL
-    same = [
-        one
-        for one in daemon_call.call("memd/projects", counts=False)["projects"]
-        if one["name"] == found["name"]
-    ]
-    return str(found["name"] if len(same) == 1 else found["key"])
+    return str(found["key"])
 
 
 def _listen_for_signals() -> threading.Event:

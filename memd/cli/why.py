@@ -1,4 +1,4 @@
-"""`memd why`: the story of a memory, or what is known of a file.
+"""`memd why`: the story of a memory, or what is known of a file. `memd timeline`: memories in the order of their events.
 
 What it says and whose word that is, what it replaced and what replaced it and why, the words that it rests on with
 their places in the transcripts, and how it was used. `--graph` draws the raw edges.
@@ -18,7 +18,18 @@ from memd.belief.standing import describe_scope
 from memd.cli import daemon_call, output
 from memd.cli.output import Screen, find_screen
 from memd.cli.query import MemoryColumns
-from memd.cli.terminal import JsonOption, print_result
+from memd.cli.terminal import (
+    TIMES,
+    ClientOption,
+    JsonOption,
+    KindsOption,
+    check_kinds,
+    print_result,
+    read_days,
+    read_local_time,
+    read_span,
+    read_today,
+)
 from memd.models import AGENTS_IMPORT
 from memd.time_expressions import format_age
 
@@ -42,18 +53,16 @@ def run_why(
     ),
     depth: int | None = Option(None, metavar="N", help="Edges to follow, 1 to 6. Default: 2."),
     as_graph: bool = Option(False, "--graph", help="Draw what it is linked to as a tree."),
-    as_dot: bool = Option(False, "--dot", help="For Graphviz: memd why 12 --dot | dot -Tsvg."),
     as_json: JsonOption = False,
 ) -> None:
     """Tell the story of a memory: whose word it is, what it rests on, what it replaced; or what is known of a file."""
-    if as_graph + as_dot + as_json > 1:
-        daemon_call.fail("give only one of --graph, --dot and --json")
+    if as_graph and as_json:
+        daemon_call.fail("give --graph or --json, not both")
     found = daemon_call.call(
         "memd/why", id=node, depth=depth, directory=daemon_call.current_directory()
     )
-    if as_json or as_dot or as_graph:
-        draw = output.format_dot if as_dot else output.format_tree
-        print_result(found, draw(found), as_json=as_json)
+    if as_json or as_graph:
+        print_result(found, output.format_tree(found), as_json=as_json)
     elif found["summary"]:
         print_result(found, tell_story(found, find_screen()), as_json=False)
     else:
@@ -273,12 +282,103 @@ def _describe_node(
     yield from _tell_sources(found["sources"], terminal, width)
     if memories:
         yield f"known from {output.plural(len(memories), 'memory')}, the newest first:"
-    if terminal.is_terminal:
-        now = int(time.time() * 1000)
-        columns = MemoryColumns(terminal, memories, [format_age(m["at"], now) for m in memories])
-        for memory in memories:
-            yield from columns.format(memory)
-    else:
-        yield from map(output.format_headline, memories)
+    now = int(time.time() * 1000)
+    columns = MemoryColumns(terminal, memories, [format_age(m["at"], now) for m in memories])
+    for memory in memories:
+        yield from columns.format(memory)
     if not memories and not found["sources"]:
         yield f"{output.plural(len(found['edges']), 'link')}: --graph"
+
+
+# ── The timeline ─────────────────────────────────────────────────────────────────────────────────
+
+
+def run_timeline(  # noqa: PLR0913  # one parameter per option
+    when: list[str] | None = Argument(None, metavar="WHEN", help=f"All of that time. {TIMES}"),
+    *,
+    around: str | None = Option(None, metavar="ID", help="Around a memory: 12 or #12."),
+    session: str | None = Option(None, metavar="ID", help="Only this session."),
+    at: str | None = Option(None, metavar="TIME", help=TIMES),
+    days: int | None = Option(
+        None, metavar="N", min=1, max=366, help="All of N days, to today or --at."
+    ),
+    before: int | None = Option(None, metavar="N", help="Memories before. Default: 5."),
+    after: int | None = Option(None, metavar="N", help="Memories after. Default: 5."),
+    kinds: KindsOption = None,
+    client: ClientOption = None,
+    project: str | None = Option(None, help="current, all (default with --around), or a name."),
+    as_json: JsonOption = False,
+) -> None:
+    """Show memories in the order of their events: around a memory or a time, or of whole days."""
+    if sum((bool(when), around is not None, at is not None or days is not None)) > 1:
+        daemon_call.fail("give only one of WHEN, --around and --at or --days")
+    if days is not None and (before is not None or after is not None):
+        daemon_call.fail("--days shows everything in these days; leave out --before and --after")
+    today = read_today()
+    moment = None if at is None else read_local_time(at, today)
+    since, until = (None, None) if days is None else read_days(days, moment, today)
+    if when:
+        since, until = read_span(" ".join(when), today)
+        if since == until:
+            moment, since, until = since, None, None
+    number = None if around is None else daemon_call.read_ids([around])[0]
+    found = daemon_call.call(
+        "memd/timeline",
+        id=number,
+        session=session,
+        at=moment if since is None else None,
+        since=since,
+        until=until,
+        before=before,
+        after=after,
+        kinds=check_kinds(kinds),
+        source=client,
+        **daemon_call.find_place(project or (None if number is None else "all")),
+    )
+    lines = _draw_timeline(found, find_screen(), marks_time=moment is not None)
+    print_result(found, lines, as_json=as_json)
+
+
+def _draw_pause(row: dict[str, Any], terminal: Screen) -> Iterator[str]:
+    """The time without a memory before a row, and the session that begins with it."""
+    if row.get("gap_ms"):
+        idle = output.format_duration(row["gap_ms"] / 1000)
+        yield terminal.paint(f"   … {idle} idle …", "dim")
+    if row["begins_session"]:
+        line = f"   ── session “{output.one_line(row['session_title'] or 'without a title')}”"
+        cut = output.cut(line, terminal.width) if terminal.is_terminal else line
+        yield terminal.paint(cut, "dim")
+
+
+def _draw_timeline(found: dict[str, Any], terminal: Screen, *, marks_time: bool) -> Iterator[str]:
+    """Draw the rows under their days and sessions; with `marks_time`, also the time that they are around."""
+    rows, paint, in_columns = found["rows"], terminal.paint, terminal.is_terminal
+    if not rows:
+        yield "nothing happened there"
+    memories = [{**row["summary"], "contradicted_by": row["contradicted_by"]} for row in rows]
+    clocks = [output.format_time(memory["at"])[-5:] for memory in memories]
+    columns = MemoryColumns(terminal, memories, clocks)
+    last_day, is_marked = "", not marks_time or found["is_span"]
+    mark = f"→ {'' if in_columns else ' '}{output.format_time(found['pivot_at'])}"
+    if found.get("more_before"):
+        yield "   …"
+    for row, memory in zip(rows, memories, strict=True):
+        at = memory["at"]
+        if not is_marked and at >= found["pivot_at"]:
+            is_marked = True
+            yield mark
+        day = output.format_date(at)
+        if day != last_day and (in_columns or found["is_span"]):
+            yield paint(f"── {output.format_weekday(at)} {day}", "dim")
+        last_day = day
+        yield from _draw_pause(row, terminal)
+        plain = f"   {output.format_headline(memory, with_time=True)}"
+        lines = list(columns.format(memory)) if in_columns else [plain]
+        yield "→" + lines[0][1:] if row["is_pivot"] else lines[0]
+        yield from lines[1:]
+    if rows and not is_marked:
+        yield mark
+    if rows and found.get("more_after"):
+        yield "   …"
+    if found.get("note"):
+        yield paint(f"({output.format_note(found['note'])})", "dim")

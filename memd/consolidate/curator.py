@@ -5,6 +5,7 @@ Input is redacted and checked before a transaction begins, so that no writer wai
 
 from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass, replace
+from typing import TypeVar
 
 import anyio
 import anyio.to_thread
@@ -19,7 +20,7 @@ from memd.consolidate.forget import ForgetResult, ForgetSelection
 from memd.consolidate.judgments import EDITED, REASON_CHARACTERS_MAX, NewJudgment, apply_judgment
 from memd.consolidate.projects import ProjectMerge, UndoneMerge
 from memd.consolidate.remember import NewMemory, RememberResult, remember
-from memd.errors import BadRequest, UnknownId
+from memd.errors import BadRequest
 from memd.models import (
     SETTINGS_NODE,
     Authority,
@@ -36,6 +37,7 @@ from memd.store.database import Connection, Database
 from memd.store.judgments import initial_confidence
 from memd.text import digest, one_line, split_sentences, storable, strip_end, unique, words
 
+T = TypeVar("T")
 _TEXT_BYTES_MAX = 64 * 1024
 _OWN_TITLE_CHARACTERS_MAX = 90
 """A title made from the text."""
@@ -82,18 +84,12 @@ class Curator:
         # Redaction of a long text takes a while: it happens before the transaction, in a thread.
         ready = await anyio.to_thread.run_sync(self._prepare_memories, memories)
         now = self.clock()
-        results = await self.db.write(lambda tx: [remember(tx, one, now) for one in ready])
-        if results:
-            self.on_written()
-        return results
+        return await self._write(lambda tx: [remember(tx, one, now) for one in ready])
 
     async def withdraw(self, path: str, staying: Collection[int]) -> tuple[int, ...]:
         """Let the memories that were read from a file expire, except those that it still has."""
         now = self.clock()
-        expired = await self.db.write(lambda tx: sources.expire_missing(tx, path, staying, now))
-        if expired:
-            self.on_written()
-        return expired
+        return await self._write(lambda tx: sources.expire_missing(tx, path, staying, now))
 
     async def forget(
         self, what: ForgetSelection | Sequence[int], *, dry_run: bool, token: str = ""
@@ -115,9 +111,13 @@ class Curator:
             raise BadRequest(f"text: longer than {_TEXT_BYTES_MAX // 1024} KiB")
         tidy = await anyio.to_thread.run_sync(self._redact_edit, edit)
         now = self.clock()
-        number = await self.db.write(lambda tx: edit_memory(tx, tidy, now))
-        self.on_written()
-        return number
+        return await self._write(lambda tx: edit_memory(tx, tidy, now))
+
+    async def _write(self, work: Callable[[Connection], T]) -> T:
+        result = await self.db.write(work)
+        if result:  # else nothing was changed
+            self.on_written()
+        return result
 
     def _redact_edit(self, edit: MemoryEdit) -> MemoryEdit:
         title = one_line(self._redact_text(edit.title), _TITLE_CHARACTERS_MAX)
@@ -130,20 +130,14 @@ class Curator:
         UnknownId if there is none, BadRequest if a greater authority has pinned what is to be unpinned.
         """
         now = self.clock()
-        summary = await self.db.write(lambda tx: _pin_memory(tx, summary_id, pinned, by, now))
-        self.on_written()
-        return summary
+        return await self._write(lambda tx: _pin_memory(tx, summary_id, pinned, by, now))
 
     async def merge(self, source_key: str, into_key: str, *, dry_run: bool) -> ProjectMerge:
         """Merge two projects, or report what would move. BadRequest if they cannot be merged."""
-        now = self.clock()
+        plan, merge, now = projects.plan_merge, projects.merge_projects, self.clock()
         if dry_run:
-            plan = projects.plan_merge
             return await self.db.read(lambda tx: plan(tx, source_key, into_key, now))
-        merge = projects.merge_projects
-        merged = await self.db.write(lambda tx: merge(tx, source_key, into_key, now))
-        self.on_written()
-        return merged
+        return await self._write(lambda tx: merge(tx, source_key, into_key, now))
 
     async def undo_merge(self, name: str) -> UndoneMerge:
         """Undo the merge of a project that is gone, by its name or key. BadRequest if it cannot be undone."""
@@ -152,9 +146,7 @@ class Curator:
         def undo(tx: Connection) -> UndoneMerge:
             return projects.undo_merge(tx, projects.find_merged_key(tx, name) or name, now)
 
-        undone = await self.db.write(undo)
-        self.on_written()
-        return undone
+        return await self._write(undo)
 
     async def rename(self, key: str, name: str) -> Project:
         """Rename a project. BadRequest if it cannot have that name."""
@@ -209,12 +201,11 @@ class Curator:
 
     def _redact_claim(self, claim: QuotedNote) -> QuotedNote:
         """The quoted words as they may be stored; what proves them comes from the record, which is redacted."""
-        quote, about = (self._redact_text(text) for text in (claim.quote, claim.about))
-        return replace(
-            claim,
-            quote=one_line(quote, QUOTE_CHARACTERS_MAX),
-            about=one_line(about, QUOTE_CHARACTERS_MAX),
+        quote, about = (
+            one_line(self._redact_text(text), QUOTE_CHARACTERS_MAX)
+            for text in (claim.quote, claim.about)
         )
+        return replace(claim, quote=quote, about=about)
 
     def _check_topic_key(self, key: str) -> str:
         tidy = storable(key).replace("\0", "").strip()
@@ -239,9 +230,7 @@ def _first_sentence(text: str) -> str:
 
 
 def _pin_memory(tx: Connection, summary_id: int, pinned: bool, by: Authority, now: int) -> Summary:
-    summary = forget.find_memories(tx, [summary_id]).get(summary_id)
-    if summary is None:
-        raise UnknownId(f"there is no memory #{summary_id}")
+    summary = forget.require_memory(tx, summary_id)
     if summary.rejected_at is not None and pinned:
         raise BadRequest(
             f"#{summary_id} was rejected; `memd review --undo {summary_id}` takes that back"
@@ -261,9 +250,7 @@ def _pin_memory(tx: Connection, summary_id: int, pinned: bool, by: Authority, no
 
 def edit_memory(tx: Connection, edit: MemoryEdit, now: int) -> int:
     """Write the new version; its id. UnknownId, or BadRequest if it is hidden or says nothing else."""
-    old = summaries.get_summary(tx, edit.id)
-    if old is None:
-        raise UnknownId(f"there is no memory #{edit.id}")
+    old = forget.require_memory(tx, edit.id)
     if old.superseded_by is not None:
         raise BadRequest(f"#{old.id} is hidden by #{old.superseded_by}: edit that one")
     text = edit.text or old.body
@@ -311,24 +298,11 @@ def _write_version(tx: Connection, old: Summary, title: str, text: str, now: int
 def _copy_edges(tx: Connection, old: int, new: int, now: int) -> None:
     """Let the new version come from the same events, with their quotes, and name the same files."""
     kept = {EdgeType.DERIVES_FROM, EdgeType.REFERENCES, EdgeType.EDITS}
-    links.add_edges(
-        tx,
-        [
-            links.NewEdge(
-                "summary",
-                str(new),
-                edge.type,
-                edge.to_kind,
-                edge.to_id,
-                edge.rule,
-                now,
-                edge.confidence,
-                edge.detail,
-            )
-            for edge in links.edges_at(tx, "summary", str(old))
-            if edge.type in kept
-            and (edge.from_kind, edge.from_id) == ("summary", str(old))
-            # What the edits of its turn have set, the new text may say otherwise.
-            and edge.to_kind not in {"summary", SETTINGS_NODE}
-        ],
-    )
+    copies = []
+    for edge in links.edges_at(tx, "summary", str(old)):
+        is_own = (edge.from_kind, edge.from_id) == ("summary", str(old)) and edge.type in kept
+        # What the edits of its turn have set, the new text may say otherwise.
+        if is_own and edge.to_kind not in {"summary", SETTINGS_NODE}:
+            end = edge.to_kind, edge.to_id, edge.rule, now, edge.confidence, edge.detail
+            copies.append(links.NewEdge("summary", str(new), edge.type, *end))
+    links.add_edges(tx, copies)

@@ -3,6 +3,7 @@
 Backups and exports are named, never rewritten.
 """
 
+import contextlib
 import json
 import math
 from collections.abc import Awaitable, Callable, Collection, Mapping, Sequence
@@ -66,36 +67,24 @@ class LineCheck:
     words: WantedWords
     session_keys: Collection[str] = ()
 
-    @property
-    def is_empty(self) -> bool:
-        """Return whether no line can match."""
-        return not (self.words.terms or self.session_keys)
-
     def is_log_line(self, line: str) -> bool:
         """Return whether this line of the log is to be removed."""
-        entry = _parse_object(line)
-        if entry is not None:
-            said = {k: v for k, v in entry.items() if k not in _LOG_FIELDS_WITHOUT_WORDS}
-            return self._accepts(line, said)
-        return self._accepts(line, line)
+        return self._accepts(
+            line, lambda one: {k: v for k, v in one.items() if k not in _LOG_FIELDS_WITHOUT_WORDS}
+        )
 
     def is_spool_line(self, line: str) -> bool:
         """Return whether this line of the spool is to be removed."""
-        entry = _parse_object(line)
-        return self._accepts(line, line if entry is None else entry.get("payload"))
+        return self._accepts(line, lambda entry: entry.get("payload"))
 
-    def _accepts(self, line: str, said: Any) -> bool:
+    def _accepts(self, line: str, find_said: Callable[[dict[str, Any]], Any]) -> bool:
         if any(key in line for key in self.session_keys):
             return True
+        said: Any = line
+        with contextlib.suppress(ValueError, RecursionError):
+            found = json.loads(line)
+            said = find_said(found) if isinstance(found, dict) else line
         return bool(self.words.terms) and self.words.are_in(list(words_of_payload(said)))
-
-
-def _parse_object(line: str) -> dict[str, Any] | None:
-    try:
-        found = json.loads(line)
-    except (ValueError, RecursionError):
-        return None
-    return found if isinstance(found, dict) else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -125,11 +114,10 @@ class Eraser:
         plan = await self.db.read(partial(plan_selection, selection=selection))
         check = await self._make_line_check(selection, plan)
         pending = ""
-        if dry_run:
-            lines = await anyio.to_thread.run_sync(self._handle_lines, check, False)
-        else:
+        if not dry_run:
             plan = await self._erase_selection(selection, token)
-            lines = await anyio.to_thread.run_sync(self._handle_lines, check, True)
+        lines = await anyio.to_thread.run_sync(self._handle_lines, check, not dry_run)
+        if not dry_run:
             await anyio.to_thread.run_sync(self.files.remove_leftovers)
             pending = await self._clean_up_vault()
         # No older one can contain it.
@@ -151,13 +139,14 @@ class Eraser:
         for number in range(first, len(erasure.TEXT_TABLES)):
             result = await self._scrub_table(result, rule, number, after, dry_run)
             after = 0
-        unchangeable = await self.db.read(partial(scrub.find_unchangeable, rule=rule))
-        result = replace(result, stays=unchangeable)
+        stays = await self.db.read(partial(scrub.find_unchangeable, rule=rule))
+        result = replace(result, stays=stays)
         if self.files.log:
             work = partial(scrub.scrub_log, self.files.log, rule.text, dry_run=dry_run)
             result = result.with_count("log", await anyio.to_thread.run_sync(work))
         if not dry_run:
             await self.db.write(partial(ledger.write_note, key=_SCRUB_NOTE, value="{}"))
+            await self.db.write(partial(ledger.drop_notes, beginning=ledger.TOLD))
             if rule.name == scrub.SECRETS_NAME:
                 await self.db.write(partial(note_scrubbed_secrets, version=rule.version))
             self.on_written()
@@ -179,7 +168,7 @@ class Eraser:
 
     def _handle_lines(self, check: LineCheck, erases: bool) -> dict[str, int]:
         """Count the lines that go, `log` and `spool`, or erase them; none without words and sessions."""
-        if check.is_empty:
+        if not (check.words.terms or check.session_keys):
             return {}
         counts = {"spool": self.files.spool_lines(check.is_spool_line, erases=erases)}
         if self.files.log and erases:
@@ -228,8 +217,7 @@ class Eraser:
             after = rows[-1].id
             result = result.with_rows(table.name, found)
             if not dry_run:
-                ids, progress = tuple(found), (number, after)
-                write = partial(_scrub_rows, rule=rule, ids=ids, progress=progress)
+                write = partial(_scrub_rows, rule=rule, ids=[*found], progress=(number, after))
                 await self.db.write(write)
         return result
 

@@ -9,11 +9,13 @@ one in slices that each leave the vault consistent.
 
 import json
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field, fields, replace
 from typing import Any
 
 from memd.belief import supersede
+from memd.belief.rejections import note_forgotten_words
 from memd.belief.supersede import active_supersessions
 from memd.consolidate import sources
 from memd.consolidate.wanted_words import WantedWords
@@ -74,18 +76,40 @@ class EventExcerpt:
     """Its beginning, on one line."""
 
 
-@dataclass(frozen=True, slots=True)
-class ForgetResult:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgottenRows:
+    """What goes, and what that changes."""
+
+    ids: tuple[int, ...] = ()
+    """All of the memories."""
+    event_ids: tuple[int, ...] = ()
+    """Events that only forgotten memories derive from, or that say the words."""
+    event_excerpts: tuple[EventExcerpt, ...] = ()
+    """The first of the events."""
+    revived: tuple[int, ...] = ()
+    """Memories that were hidden by a forgotten one and are visible again."""
+    also_in: tuple[int, ...] = ()
+    """Memories that stay and derive from the same events."""
+    uncited: tuple[int, ...] = ()
+    """Memories that stay, and lose an event that they derive from."""
+    unknown: tuple[int, ...] = ()
+    rows: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    """What repeats the words, a remnant of `erasure.SOURCES` → the ids of its rows."""
+    imported_files: tuple[str, ...] = ()
+    """Paths of files whose mark as imported goes."""
+    attached: Mapping[str, int] = field(default_factory=dict)
+    """Table → how many rows of it go with the memories and events."""
+    stays: Mapping[str, int] = field(default_factory=dict)
+    """Table and column of names of projects and sessions → how many contain the words, and stay."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetResult(ForgottenRows):
     """Counts of what was erased, or would be."""
 
     summaries: tuple[Summary, ...]
     """The first of the memories."""
     events: int
-    revived: tuple[int, ...]
-    """Memories that were hidden by a forgotten one and are visible again."""
-    also_in: tuple[int, ...]
-    """Memories that stay and derive from the same events."""
-    unknown: tuple[int, ...]
     is_dry_run: bool
     count: int = 0
     """The number of memories."""
@@ -97,25 +121,10 @@ class ForgetResult:
     """The name of this plan: with it, exactly this is erased, or nothing."""
     backups: tuple[str, ...] = ()
     """Files that may still contain what was forgotten."""
-    ids: tuple[int, ...] = ()
-    """All of the memories."""
-    event_ids: tuple[int, ...] = ()
-    event_excerpts: tuple[EventExcerpt, ...] = ()
-    """The first of the events."""
-    uncited: tuple[int, ...] = ()
-    """Memories that stay, and lose an event that they derive from."""
     kept_prompts: int = 0
     """The user's own prompts, which an agent cannot erase."""
-    rows: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """What repeats the words, a name of `erasure.REMNANTS` → the ids of its rows."""
-    imported_files: tuple[str, ...] = ()
-    """Paths of files whose mark as imported goes."""
-    attached: Mapping[str, int] = field(default_factory=dict)
-    """Table → how many rows of it go with the memories and events."""
     lines: Mapping[str, int] = field(default_factory=dict)
     """`log` or `spool` → how many of its lines go."""
-    stays: Mapping[str, int] = field(default_factory=dict)
-    """Table and column of names of projects and sessions → how many contain the words, and stay."""
     leftovers: tuple[str, ...] = ()
     """Files that a killed backup, restore or import has left, which go."""
     pending: str = ""
@@ -124,33 +133,20 @@ class ForgetResult:
     """Why nothing was erased, though it was asked for."""
 
 
-@dataclass(frozen=True, slots=True)
-class ForgetPlan:
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ForgetPlan(ForgottenRows):
     """The rows to erase, and what follows from it."""
 
-    ids: tuple[int, ...] = ()
     shown: tuple[Summary, ...] = ()
-    event_ids: tuple[int, ...] = ()
-    """Events that only forgotten memories derive from, or that say the words."""
-    event_excerpts: tuple[EventExcerpt, ...] = ()
-    revived: tuple[int, ...] = ()
     handed_on: tuple[tuple[int, Supersession], ...] = ()
     """(the memory that hides from now on, the supersession by a forgotten memory in between)."""
-    also_in: tuple[int, ...] = ()
-    uncited: tuple[int, ...] = ()
     kept_events: tuple[int, ...] = ()
     kept_prompts: tuple[int, ...] = ()
     sessions: tuple[Session, ...] = ()
     project_id: int | None = None
     """The project to erase with its last session."""
-    unknown: tuple[int, ...] = ()
     since: int | None = None
     """When the first of all this was written, UTC milliseconds; None if nothing is erased."""
-    rows: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
-    """A name of `erasure.REMNANTS` → the ids of its rows that say the words."""
-    imported_files: tuple[str, ...] = ()
-    attached: Mapping[str, int] = field(default_factory=dict)
-    stays: Mapping[str, int] = field(default_factory=dict)
 
     @property
     def token(self) -> str:
@@ -168,12 +164,10 @@ class ForgetPlan:
     def report(self, *, is_dry_run: bool) -> ForgetResult:
         """The plan as a result."""
         return ForgetResult(
-            self.shown, len(self.event_ids), self.revived, self.also_in, self.unknown, is_dry_run,
-            count=len(self.ids), kept_events=len(self.kept_events),
-            sessions=tuple(one.title or one.key for one in self.sessions), token=self.token,
-            ids=self.ids, event_ids=self.event_ids, event_excerpts=self.event_excerpts,
-            uncited=self.uncited, kept_prompts=len(self.kept_prompts), rows=self.rows,
-            imported_files=self.imported_files, attached=self.attached, stays=self.stays,
+            summaries=self.shown, events=len(self.event_ids), is_dry_run=is_dry_run, count=len(self.ids),
+            kept_events=len(self.kept_events), kept_prompts=len(self.kept_prompts), token=self.token,
+            sessions=tuple(one.title or one.key for one in self.sessions),
+            **{one.name: getattr(self, one.name) for one in fields(ForgottenRows)},
         )  # fmt: skip
 
     def split(self) -> list["ForgetPlan"]:
@@ -184,7 +178,7 @@ class ForgetPlan:
         for start in range(0, len(self.ids), _SUMMARIES_PER_SLICE):
             ids = self.ids[start : start + _SUMMARIES_PER_SLICE]
             handed_on = tuple(one for one in self.handed_on if one[1].newer_id in ids)
-            slices.append(ForgetPlan(ids, handed_on=handed_on))
+            slices.append(ForgetPlan(ids=ids, handed_on=handed_on))
         for start in range(0, len(self.event_ids), _EVENTS_PER_SLICE):
             part = self.event_ids[start : start + _EVENTS_PER_SLICE]
             slices.append(ForgetPlan(event_ids=part))
@@ -201,6 +195,13 @@ def find_memories(tx: Connection, ids: Sequence[int]) -> dict[int, Summary]:
     return store_summaries.summaries_by_ids(tx, possible) if possible else {}
 
 
+def require_memory(tx: Connection, number: int) -> Summary:
+    """One memory. UnknownId if there is none of this number."""
+    for found in find_memories(tx, [number]).values():
+        return found
+    raise UnknownId(f"there is no memory #{number}")
+
+
 def plan_selection(tx: Connection, selection: ForgetSelection) -> ForgetPlan:
     """Plan to forget a selection. BadRequest if it is empty, UnknownId if no id exists."""
     bounds = selection.bounds
@@ -211,9 +212,8 @@ def plan_selection(tx: Connection, selection: ForgetSelection) -> ForgetPlan:
     elif bounds == ErasureBounds():
         raise BadRequest("say what to forget: ids, a query, a session, a project or a time")
     else:
-        plan = _plan_deletion(
-            tx, erasure.summaries_within(tx, bounds), erasure.events_within(tx, bounds)
-        )
+        found, happened = (erasure.ids_within(tx, one, bounds) for one in ("summaries", "events"))
+        plan = _plan_deletion(tx, found, happened)
         sessions = projects.sessions(tx, erasure.sessions_within(tx, bounds))
         is_project = bounds.is_whole and bounds.session_id is None
         project_id = bounds.project_id if is_project else None
@@ -222,12 +222,10 @@ def plan_selection(tx: Connection, selection: ForgetSelection) -> ForgetPlan:
         plan = _spare_prompts(tx, plan)
     session_ids = [session.id for session in plan.sessions]
     since = erasure.oldest_time(tx, plan.ids, plan.event_ids, session_ids, plan.rows)
-    if plan.imported_files:
-        since = 0
     shown = store_events.events_by_ids(tx, plan.event_ids[:_SHOWN_MAX])
     return replace(
         plan,
-        since=since,
+        since=0 if plan.imported_files else since,
         attached=erasure.count_attached(tx, plan.ids, plan.event_ids),
         event_excerpts=tuple(_make_excerpt(shown[one]) for one in sorted(shown)),
     )
@@ -235,16 +233,12 @@ def plan_selection(tx: Connection, selection: ForgetSelection) -> ForgetPlan:
 
 def _spare_prompts(tx: Connection, plan: ForgetPlan) -> ForgetPlan:
     """Return the plan without the user's prompts, and so without whole sessions."""
-    kept = frozenset(erasure.prompts_among(tx, plan.event_ids))
+    kept = erasure.prompts_among(tx, plan.event_ids)
+    others = tuple(sorted(set(plan.event_ids).difference(kept)))
     return replace(
-        plan,
-        event_ids=tuple(number for number in plan.event_ids if number not in kept),
-        kept_prompts=tuple(sorted(kept)),
-        sessions=(),
-        project_id=None,
-        rows={},
-        imported_files=(),
-    )
+        plan, event_ids=others, kept_prompts=tuple(kept),
+        sessions=(), project_id=None, rows={}, imported_files=(),
+    )  # fmt: skip
 
 
 def _plan_ids(tx: Connection, ids: Sequence[int]) -> ForgetPlan:
@@ -263,24 +257,18 @@ def _plan_ids(tx: Connection, ids: Sequence[int]) -> ForgetPlan:
 def _plan_words(tx: Connection, words: WantedWords, bounds: ErasureBounds) -> ForgetPlan:
     """Plan to erase every row within these bounds that says the words."""
     wanted = words.with_names(erasure.directories(tx))
-    memories = erasure.summary_texts(tx, bounds, wanted.may_be_in)
-    events = erasure.event_texts(tx, bounds, wanted.may_be_in)
-    plan = _plan_deletion(
-        tx,
-        [row.id for row in memories if wanted.are_in(list(row.texts.values()))],
-        (),
-        said=[row.id for row in events if wanted.are_in(_words_of_event(row))],
-    )
-    rows = {}
-    for table in erasure.REMNANTS:
-        read = erasure.remnant_texts(tx, table, bounds, wanted.may_be_in)
-        found = tuple(row.id for row in read if wanted.are_in(_words_of_remnant(row)))
-        if found:
-            rows[table] = found
-    stays: dict[str, int] = {}
-    for column, name in erasure.names_that_stay(tx):
-        if words.are_in([name]):
-            stays[column] = stays.get(column, 0) + 1
+    said = {
+        source: tuple(
+            row.id
+            for row in erasure.texts_within(tx, source, bounds, wanted.may_be_in)
+            if wanted.are_in(list(_words_of_row(row)))
+        )
+        for source in erasure.SOURCES
+    }
+    plan = _plan_deletion(tx, said.pop("summaries"), (), said=said.pop("events"))
+    rows = {table: found for table, found in said.items() if found}
+    names = erasure.names_that_stay(tx)
+    stays = dict(Counter(column for column, name in names if words.are_in([name])))
     files = _find_imported_files(tx, wanted, bounds)
     return replace(plan, rows=rows, imported_files=files, stays=stays)
 
@@ -292,33 +280,32 @@ def _find_imported_files(
     if bounds != ErasureBounds(project_id=bounds.project_id):
         return ()
     place = None if bounds.project_id is None else projects.project(tx, bounds.project_id)
+    key = place.key if place else ""
+    # Below its directory, or in the folder that a client names after it.
+    folder = f"/{re.sub(r'[^A-Za-z0-9]', '-', key)}/"
     return tuple(
         path
         for path in erasure.imported_paths(tx)
-        if wanted.are_in([path]) and (place is None or _lies_in_project(path, place.key))
+        if wanted.are_in([path]) and (not key or path.startswith(f"{key}/") or folder in path)
     )
 
 
-def _lies_in_project(path: str, key: str) -> bool:
-    """Return whether a file is below a project's directory, or in the folder that a client names after it."""
-    named_after = re.sub(r"[^A-Za-z0-9]", "-", key)
-    return path.startswith(f"{key}/") or f"/{named_after}/" in path
-
-
-def _words_of_event(row: TextRow) -> list[str]:
-    texts = list(words_of_payload(json.loads(row.texts["payload"])))
-    tool = row.texts.get("tool", "")
-    return [*texts, tool] if tool.startswith("mcp__") else texts
+def _words_of_row(row: TextRow) -> Iterator[str]:
+    """Yield the words of a row: the payload of an event and the details of an edge are JSON."""
+    for column, text in row.texts.items():
+        if column == "payload":
+            yield from words_of_payload(json.loads(text))
+        elif column == "detail":
+            yield from _identifying_texts(json.loads(text))
+        elif column != "tool" or text.startswith("mcp__"):
+            yield text
 
 
 def words_of_payload(payload: Any) -> Iterator[str]:
     """Yield the texts of an event's payload, without the names of fields and what every event has."""
-    if not isinstance(payload, dict):
-        yield from _identifying_texts(payload)
-        return
-    for name, value in payload.items():
-        if name not in _FIELDS_WITHOUT_WORDS:
-            yield from _identifying_texts(value)
+    if isinstance(payload, dict):
+        payload = [one for name, one in payload.items() if name not in _FIELDS_WITHOUT_WORDS]
+    yield from _identifying_texts(payload)
 
 
 def _identifying_texts(value: Any) -> Iterator[str]:
@@ -328,30 +315,19 @@ def _identifying_texts(value: Any) -> Iterator[str]:
         yield str(value)
     elif isinstance(value, dict):
         yield from (key for key in value if not _FIELD_NAME.fullmatch(key))
-        for inner in value.values():
-            yield from _identifying_texts(inner)
+        yield from _identifying_texts(list(value.values()))
     elif isinstance(value, list):
         for inner in value:
             yield from _identifying_texts(inner)
 
 
-def _words_of_remnant(row: TextRow) -> list[str]:
-    """The texts of a remnant; details of edges are JSON."""
-    return [
-        text
-        for column, value in row.texts.items()
-        for text in (_identifying_texts(json.loads(value)) if column == "detail" else [value])
-    ]
-
-
 def _make_excerpt(event: Event) -> EventExcerpt:
     payload = event.payload
     tool_input = payload.get("tool_input")
-    fields = {**(tool_input if isinstance(tool_input, dict) else {}), **payload}
-    said = (fields.get(name) for name in _EXCERPT_FIELDS)
-    text = next((one for one in said if isinstance(one, str) and one.strip()), None)
-    if text is None:
-        text = " ".join(words_of_payload({k: v for k, v in payload.items() if k != "cwd"}))
+    given = {**(tool_input if isinstance(tool_input, dict) else {}), **payload}
+    said = [one for name in _EXCERPT_FIELDS if isinstance(one := given.get(name), str)]
+    rest = words_of_payload({k: v for k, v in payload.items() if k != "cwd"})
+    text = next(filter(str.strip, said), None) or " ".join(rest)
     excerpt = one_line(text, _EXCERPT_CHARACTERS)
     return EventExcerpt(event.id, event.session_id, event.kind, event.tool, event.at, excerpt)
 
@@ -360,9 +336,8 @@ def _plan_deletion(
     tx: Connection, ids: Sequence[int], event_ids: Sequence[int], said: Iterable[int] = ()
 ) -> ForgetPlan:
     """Plan to erase memories, and events unless another memory needs them; those in `said` anyway."""
-    forgotten = frozenset(ids)
+    forgotten, anyway = frozenset(ids), frozenset(said)
     shown = find_memories(tx, ids[:_SHOWN_MAX])
-    anyway = frozenset(said)
     erased, kept, also_in, uncited = set[int](), set[int](), set[int](), set[int]()
     derived = {event for number in forgotten for event, _ in links.sources_of(tx, number)}
     for event_id in derived.union(event_ids, anyway):
@@ -376,7 +351,7 @@ def _plan_deletion(
     revived, handed_on = _find_hidden(tx, forgotten)
     return ForgetPlan(
         ids=tuple(ids),
-        shown=tuple(shown[number] for number in ids[:_SHOWN_MAX] if number in shown),
+        shown=tuple(shown[number] for number in ids if number in shown),
         event_ids=tuple(sorted(erased)),
         revived=tuple(revived),
         handed_on=tuple(handed_on),
@@ -425,6 +400,7 @@ def apply_plan(tx: Connection, plan: ForgetPlan, now: int) -> None:
         summary = store_summaries.get_summary(tx, number)
         if summary is not None:
             sources.forget_origins(tx, number, now)
+            note_forgotten_words(tx, summary, now)
             erasure.delete_memory(tx, number)
             ledger.record_forgotten(tx, summary.uid, now)
     guard = "handed on: what stood between was forgotten"

@@ -5,7 +5,7 @@ above every rule: it hides what a rule had shown and shows what a rule had hidde
 that. At most one judgment of a pair holds; a new one replaces it.
 """
 
-import json
+import itertools
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
@@ -14,12 +14,12 @@ import anyio.to_thread
 from memd.belief import supersede
 from memd.belief.standing import authority_of, is_pinned_by_user
 from memd.belief.supersede import JUDGED_RULE
-from memd.consolidate import forget, near_duplicates, runs
+from memd.consolidate import forget, near_duplicates
 from memd.consolidate.near_duplicates import JudgmentCandidate
 from memd.errors import BadRequest, UnknownId
 from memd.index.memory_index import MemoryIndex
 from memd.models import GLOBAL_PROJECT, Authority, EdgeType, Judgment, Stance, Summary, Supersession
-from memd.store import judgments, ledger, links, projects, summaries
+from memd.store import judgments, links, projects, summaries
 from memd.store.database import Connection, Database
 from memd.text import one_line, storable
 
@@ -29,6 +29,8 @@ SEPARATING_RELATIONS = frozenset(Stance) - HIDING_RELATIONS
 """Relations after which no rule may hide one of the pair behind the other."""
 ASKED_RULE = "asked"
 """The rule of a contradiction that an agent may not resolve, and so leaves to the user."""
+UNDONE = "undone by hand"
+"""How the reason of a judgment begins that takes something back."""
 EDITED = "edited by hand"
 """How the reason of the judgment begins by which an edit hides the old words."""
 REASON_CHARACTERS_MAX = 1_000
@@ -188,10 +190,8 @@ def apply_judgment(tx: Connection, judgment: NewJudgment, now: int) -> JudgmentR
         who=judgment.who, at=now,
     )  # fmt: skip
     if relation is Stance.CONTRADICTS:
-        finding = f"said by {judgment.who}"
-        supersede.relate(
-            tx, one.id, EdgeType.CONTRADICTS, other.id, JUDGED_RULE, now, finding=finding
-        )
+        said = f"said by {judgment.who}"
+        supersede.relate(tx, one.id, EdgeType.CONTRADICTS, other.id, JUDGED_RULE, now, finding=said)
     elif relation is Stance.DUPLICATE:
         summaries.strengthen_summary(tx, one.id, None)
     return _describe_result(tx, one, other, "judged", was)
@@ -274,9 +274,7 @@ def _find_unused_time(tx: Connection, pair: tuple[int, int], now: int) -> int:
     Supersessions undone at the time of a judgment are those that it undid.
     """
     used = {s.undone_at for number in pair for s in links.supersessions_of(tx, number)}
-    while now in used:
-        now += 1
-    return now
+    return next(at for at in itertools.count(now) if at not in used)
 
 
 def _hide_behind(
@@ -287,12 +285,11 @@ def _hide_behind(
     BadRequest if one of them is hidden by the word of a greater authority.
     """
     _show_as(tx, other, voice, now)
-    current = summaries.get_summary(tx, one)
-    while current is not None and current.superseded_by is not None:
-        if current.superseded_by == other:
-            _show_as(tx, one, voice, now)
-            break
-        current = summaries.get_summary(tx, current.superseded_by)
+    above = links.superseder_of(tx, one)
+    while above is not None and above != other:
+        above = links.superseder_of(tx, above)
+    if above == other:
+        _show_as(tx, one, voice, now)
     written = supersede.hide(tx, one, other, JUDGED_RULE, relation.value, now, voice=voice)
     assert written is not None
 
@@ -347,7 +344,7 @@ def _revert_edit(tx: Connection, before: Judgment, now: int) -> None:
     new, old = _get_pair(tx, before.newer_id, before.older_id)
     if new.pinned_by is not None:
         supersede.unpin(tx, new, Authority.USER_HAND)
-    reason = f"{runs.UNDONE}: the edit"
+    reason = f"{UNDONE}: the edit"
     apply_judgment(tx, NewJudgment(old.id, new.id, Stance.SUPERSEDES, reason, "user"), now)
     if new.pinned_by is not None:
         supersede.pin(tx, old, new.pinned_by, new.pinned_at or now)
@@ -389,12 +386,9 @@ def _read_candidates(
     against = judgments.visible_contradictions(tx, [summary_id]).get(summary_id, ())
     opposed = summaries.summaries_by_ids(tx, against) if against else {}
     asked = tuple(
-        JudgmentCandidate(
-            one.id, one.title, one.kind, one.authority, one.at, 1.0,
-            f"contradicts it: {one.standing.description}", one.pinned_at,
-        )
+        near_duplicates.make_candidate(one, 1.0, f"contradicts it: {one.standing.description}")
         for one in opposed.values()
-    )  # fmt: skip
+    )
     judged = {number for pair in judgments.stances_of_pairs(tx, [summary_id]) for number in pair}
     near = [
         near_duplicates.Neighbour(one, complete.get(number, 0.0), learned.get(number, 0.0))
@@ -402,34 +396,3 @@ def _read_candidates(
     ]
     found = near_duplicates.select_candidates(mine, near, {*judged, *against}, now)
     return (*asked, *found)[: near_duplicates.CANDIDATES_MAX]
-
-
-# ── What an earlier memd let a lesser authority hide ──────────────────────────────────────────────
-# Before memories had a speaker, an agent's sentence or tool call could hide what the user had said. Each such
-# supersession is undone, once in a vault; the two then contradict each other, and the user judges. What the user has
-# hidden, by a judgment or by saying something else, stays hidden.
-
-
-def show_overruled(tx: Connection, now: int) -> list[tuple[int, int]]:
-    """(newer, older) of each supersession that was undone; the first time in a vault only."""
-    if ledger.read_note(tx, links.OVERRULED_NOTE) is not None:
-        return []
-    judgments.restore_confidence(tx)
-    found = links.overruling_supersessions(tx)
-    for past in found:
-        _undo_supersession(tx, past, now)
-    pairs = [(past.newer_id, past.older_id) for past in found]
-    ledger.write_note(tx, links.OVERRULED_NOTE, json.dumps(pairs))
-    return pairs
-
-
-def _undo_supersession(tx: Connection, past: Supersession, now: int) -> None:
-    judgment = judgments.judgment_between(tx, past.newer_id, past.older_id)
-    if judgment is not None and judgment.who != "user":
-        judgments.undo_judgment(tx, judgment, now)
-    links.undo_supersession(tx, past.id, now)
-    is_alike = past.rule == supersede.NEAR_DUPLICATE_RULE
-    type_ = EdgeType.SIMILAR_TO if is_alike else EdgeType.CONTRADICTS
-    supersede.relate(
-        tx, past.newer_id, type_, past.older_id, past.rule, now, finding="a lesser voice", because=past.guard
-    )  # fmt: skip

@@ -241,30 +241,19 @@ def select_candidates(
 def _make_candidate(mine: Summary, near: Neighbour) -> JudgmentCandidate | None:
     other = near.summary
     our_text, their_text = (join_title(one.title, one.body) for one in (mine, other))
-    shared = _share_of_words(our_text, their_text)
-    if (
-        near.cosine < _CANDIDATE_COSINE_MIN
-        and shared < _SHARED_WORDS_MIN
-        and near.learned_cosine < LEARNED_COSINE_MIN
-    ):
+    ours, theirs = set(content_stems(our_text)), set(content_stems(their_text))
+    shared = len(ours & theirs) / len(ours | theirs) if ours and theirs else 0.0
+    is_near = near.cosine >= _CANDIDATE_COSINE_MIN or near.learned_cosine >= LEARNED_COSINE_MIN
+    if not is_near and shared < _SHARED_WORDS_MIN:
         return None
     comparison = compare(their_text, our_text)
     if comparison.agreement is Agreement.SAME and other.kind is mine.kind:
         return None
-    likeness = round(max(near.cosine, shared, near.learned_cosine), 3)
-    finding = comparison.reason
-    return JudgmentCandidate(
-        other.id,
-        other.title,
-        other.kind,
-        other.authority,
-        other.at,
-        likeness,
-        finding,
-        other.pinned_at,
-    )
+    likeness = max(near.cosine, shared, near.learned_cosine)
+    return make_candidate(other, likeness, comparison.reason)
 
 
-def _share_of_words(one: str, other: str) -> float:
-    ours, theirs = set(content_stems(one)), set(content_stems(other))
-    return len(ours & theirs) / len(ours | theirs) if ours and theirs else 0.0
+def make_candidate(one: Summary, likeness: float, finding: str) -> JudgmentCandidate:
+    """A memory to judge."""
+    fields = one.id, one.title, one.kind, one.authority, one.at
+    return JudgmentCandidate(*fields, round(likeness, 3), finding, one.pinned_at)

@@ -10,6 +10,7 @@ import json
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
+from typing import Any
 
 from memd.belief.standing import find_objection
 from memd.belief.supersede import hide
@@ -81,9 +82,7 @@ def merge_projects(tx: Connection, source_key: str, into_key: str, now: int) -> 
     """Merge one project into another. BadRequest if they cannot be merged."""
     plan = plan_merge(tx, source_key, into_key, now)
     record = projects.read_merge(tx, plan.source)
-    switches = [
-        None if one is None else asdict(one) for one in _find_switches(tx, plan.source, plan.into)
-    ]
+    switches = [one and asdict(one) for one in _find_switches(tx, plan.source, plan.into)]
     _move_switch(tx, plan.source, plan.into, now)
     projects.merge_project(tx, plan.source, plan.into, now)
     guard = "same topic key in two projects that became one"
@@ -117,10 +116,11 @@ def undo_merge(tx: Connection, key: str, now: int) -> UndoneMerge:
     note = json.loads(ledger.read_note(tx, _NOTE + key) or "null")
     if note is None:
         return _separate_worktree(tx, key, now)
-    record = _read_record(note["record"])
+    record = projects.MergeRecord(**note["record"])
     into = _get_project(tx, note["into"])  # or what that was merged into since
     moved = projects.restore_project(tx, record, into.id, note["at"])
-    shown = _show_hidden(tx, note["hidden"], now)
+    past = [one for number in note["hidden"] if (one := links.supersession(tx, number))]
+    shown = tuple(one.older_id for one in past if links.undo_supersession(tx, one.id, now))
     _restore_switches(tx, key, into, note["switches"])
     ledger.drop_note(tx, _NOTE + key)
     projects.separate_project(tx, key)
@@ -153,40 +153,22 @@ def _separate_worktree(tx: Connection, name: str, now: int) -> UndoneMerge:
 
 def find_merged_key(tx: Connection, name: str) -> str | None:
     """The key of a merged project, by its key, its name or the last part of its key; None if there is no such."""
-    keys = ledger.note_names(tx, _NOTE)
-    notes = {key: json.loads(ledger.read_note(tx, _NOTE + key) or "{}") for key in keys}
-    names = {
-        key: (key, note["record"]["name"], key.rpartition("/")[2]) for key, note in notes.items()
-    }
-    return next((key for key in names if name in names[key]), None)
-
-
-def _read_record(fields: dict[str, object]) -> projects.MergeRecord:
-    lists = {
-        name: tuple(value) if isinstance(value, list) else value for name, value in fields.items()
-    }
-    return projects.MergeRecord(**lists)  # type: ignore[arg-type]  # as it was written
-
-
-def _show_hidden(tx: Connection, supersessions: Sequence[int], now: int) -> tuple[int, ...]:
-    return tuple(
-        one.older_id
-        for number in supersessions
-        if (one := links.supersession(tx, number)) is not None
-        and links.undo_supersession(tx, number, now)
-    )
+    for key in ledger.note_names(tx, _NOTE):
+        note = json.loads(ledger.read_note(tx, _NOTE + key) or "{}")
+        if name in {key, note["record"]["name"], key.rpartition("/")[2]}:
+            return key
+    return None
 
 
 def _restore_switches(
-    tx: Connection, key: str, into: Project, before: Sequence[dict[str, object] | None]
+    tx: Connection, key: str, into: Project, before: Sequence[dict[str, Any] | None]
 ) -> None:
     """Give the project its switch back, and remove from the other one what it did not have before."""
     theirs, ours = before
     if theirs is None:
         return
-    projects.put_switch(
-        tx, projects.PROJECT_SCOPE, key, bool(theirs["captures"]), bool(theirs["recalls"]), int(str(theirs["at"]))
-    )  # fmt: skip
+    was = (theirs[name] for name in ("captures", "recalls", "at"))
+    projects.put_switch(tx, projects.PROJECT_SCOPE, key, *was)
     if ours is None:
         projects.drop_switch(tx, projects.PROJECT_SCOPE, into.key)
 
@@ -248,10 +230,12 @@ def _describe_switch(tx: Connection, source: Project, into: Project) -> str:
     theirs, ours = _find_switches(tx, source, into)
     if theirs is None:
         return ""
-    words = projects.switch_words(theirs.captures, theirs.recalls)
-    if ours is None:
-        return f"{words}: holds for {into.name} from then on"
-    return f"{words}: gives way to what was said of {into.name}"
+    holds = (
+        f"gives way to what was said of {into.name}"
+        if ours
+        else f"holds for {into.name} from then on"
+    )
+    return f"{projects.switch_words(theirs.captures, theirs.recalls)}: {holds}"
 
 
 def _move_switch(tx: Connection, source: Project, into: Project, now: int) -> None:

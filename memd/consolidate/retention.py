@@ -208,7 +208,7 @@ class Retention:
         if config.expired_days:
             before = now - config.expired_days * DAY_MS
             find = partial(erasure.expired_summaries, before=before)
-            count = await self._change_all(find, erasure.delete_expired, is_dry_run)
+            count = await self._change_all(find, _delete_memories, is_dry_run)
             done = replace(done, expired=count)
         if config.archive_days:
             before = now - config.archive_days * DAY_MS
@@ -251,6 +251,11 @@ class Retention:
             self.on_written()
             await anyio.sleep(_PAUSE_S)
         return total
+
+
+def _delete_memories(tx: Connection, summary_ids: Sequence[int]) -> None:
+    for number in summary_ids:
+        erasure.delete_memory(tx, number)
 
 
 def _read_state(tx: Connection, settings: str) -> RetentionState:

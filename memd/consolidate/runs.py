@@ -1,4 +1,4 @@
-"""Apply the decisions of a consolidation run, and undo them.
+"""Apply the decisions of a consolidation run, and undo them; take back the last change of any kind, or one of the last.
 
 Each applied decision carries its run, so that a pair, a memory or a whole run can be undone. An undone
 decision is not applied again: its supersession stays, marked as undone, and an undone contradiction
@@ -6,8 +6,10 @@ becomes a judgment that both are compatible.
 """
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 
+from memd.belief import rejections, supersede
 from memd.belief.changes import CHANGED_VALUE_RULE
 from memd.belief.decide import Decision
 from memd.belief.supersede import (
@@ -18,10 +20,15 @@ from memd.belief.supersede import (
     is_judged,
     relate,
 )
-from memd.errors import BadRequest, UnknownId
-from memd.models import EdgeType, Stance, Supersession
+from memd.consolidate import judgments as judging
+from memd.consolidate import projects
+from memd.consolidate.forget import require_memory
+from memd.errors import BadRequest
+from memd.models import RELATION_WORDS, Authority, EdgeType, Stance, Supersession
 from memd.store import judgments, links, summaries
 from memd.store.database import Connection
+from memd.store.pages import reviews
+from memd.store.pages.reviews import Change, latest_changes
 
 _RULES = frozenset({NEAR_DUPLICATE_RULE, CHANGED_VALUE_RULE})
 """The rules of the supersessions and edges that consolidation writes and can undo."""
@@ -30,8 +37,7 @@ _TARGET = re.compile(
 )
 MERGED = "merged"
 """The rule of an observation that several near-duplicates were merged into."""
-UNDONE = "undone by hand"
-"""How the reason of a judgment begins that takes something back."""
+UNDONE = judging.UNDONE
 _UNDO_REASON = f"{UNDONE}: `memd consolidate --undo`"
 _SHOWN_IDS_MAX = 5
 
@@ -135,11 +141,8 @@ def _find_decisions_of_run(tx: Connection, number: int) -> _Decisions:
 
 def _find_decisions_about(tx: Connection, one: int, other: int | None) -> _Decisions:
     """The supersession that hides a memory, or the decision about a pair."""
-    wanted = [one] if other is None else [one, other]
-    known = summaries.summaries_by_ids(tx, wanted)
-    for number in wanted:
-        if number not in known:
-            raise UnknownId(f"there is no memory #{number}")
+    for number in (one, one if other is None else other):
+        require_memory(tx, number)
     active = active_supersessions(tx, one)
     if other is None:
         hidden, opposed = [past for past in active if past.older_id == one], []
@@ -174,3 +177,138 @@ def _explain_nothing_found(active: list[Supersession], one: int, other: int | No
         return f"consolidation decided nothing about #{one} and #{other}"
     hidden = ", ".join(f"#{past.older_id}" for past in active[:_SHOWN_IDS_MAX])
     return f"nothing hides #{one}" + (f"; it hides {hidden}: name one of those" if hidden else "")
+
+
+# ── Taking back a change of any kind ───────────────────────────────────────────────────────────
+# What each table records of a change is enough to take it back; what is not recorded or is erased for good says so,
+# with what can be done instead.
+
+_LOOKED_AT = 100
+"""Changes among which one is looked for that can be undone."""
+_VERDICTS = {
+    "rejected": "it is told again, and waits for your review",
+    "everywhere": "what holds everywhere goes, and what it hid is shown again",
+}
+_REVIEWED_AGAIN = "it waits for your review again"
+
+
+@dataclass(frozen=True, slots=True)
+class UndoableChange:
+    """A change, and what taking it back does."""
+
+    name: str
+    at: int
+    by: str
+    did: str
+    title: str
+    """Of the memory that it is about; empty if there is none."""
+    effect: str
+    """What taking it back does; empty if that is impossible."""
+    refusal: str = ""
+    """Why it cannot be taken back, and what to do."""
+
+
+def list_changes(tx: Connection, limit: int) -> list[UndoableChange]:
+    """The latest changes, the last first."""
+    return [_describe(tx, one) for one in _read(tx, limit)]
+
+
+def undo_change(tx: Connection, name: str | None, now: int) -> UndoableChange:
+    """Take back the last change, or the one of this name. BadRequest if that is impossible, with what to do."""
+    found = _read(tx, 1, name)
+    if not found:
+        raise BadRequest(
+            "nothing was changed yet that could be undone"
+            if name is None
+            else f"there is no change {name!r} that holds; `memd undo --list` names the last ten"
+        )
+    change = _describe(tx, found[0])
+    if change.refusal:
+        before = next(
+            (one for one in list_changes(tx, _LOOKED_AT) if one.at <= change.at and one.effect),
+            None,
+        )
+        other = (
+            f"; `memd undo {before.name}` takes back what came before: {before.did}"
+            if before
+            else ""
+        )
+        raise BadRequest(f"{change.did}, which cannot be undone: {change.refusal}{other}")
+    _take_back(tx, found[0], now)
+    return change
+
+
+def _read(tx: Connection, limit: int, name: str | None = None) -> list[Change]:
+    return latest_changes(tx, judging.EDITED, UNDONE, limit=limit, name=name)
+
+
+# ── What it was, and what undoing does ─────────────────────────────────────────────────────────
+
+
+def _describe(tx: Connection, change: Change) -> UndoableChange:
+    did, effect, refusal = _find_words(change)
+    has_memory = change.one and change.kind not in {"consolidated", "forgotten"}
+    memory = summaries.get_summary(tx, change.one) if has_memory else None
+    title = memory.title if memory else ""
+    return UndoableChange(change.name, change.at, change.by, did, title, effect, refusal)
+
+
+def _find_words(change: Change) -> tuple[str, str, str]:
+    """(what was done, what undoing does, why it cannot be undone)."""
+    one, other, text = f"#{change.one}", f"#{change.other}", change.text
+    target = change.name[2:]
+    words: Mapping[str, tuple[str, str, str]] = {
+        "judged": (
+            f"{one} {RELATION_WORDS.get(text, text)} {other}",
+            f"{other} is shown again beside {one}"
+            if text in judging.HIDING_RELATIONS
+            else "the judgment goes, and what held before holds again",
+            "",
+        ),
+        "edited": (f"{other} was edited, into {one}", f"{other} holds again, in its old words", ""),
+        "superseded": (f"{one} hides {other} ({text})", f"{other} is shown again beside {one}", ""),
+        "consolidated": (
+            f"run r{change.one} hid {change.other} and marked {text} contradictions",
+            "what it hid is shown again, and its contradictions go",
+            "",
+        ),
+        "pinned": (f"{one} was pinned", f"{one} is pinned no more", ""),
+        "reviewed": (f"{one} was reviewed: {text}", _VERDICTS.get(text, _REVIEWED_AGAIN), ""),
+        "enforced": (f"{one} is enforced", f"{one} is only told again", ""),
+        "merged": (
+            f"project {target} was merged into {text}", f"{target} gets back what it had", "",
+        ),
+        "switched": (
+            f"memd was switched for {target}", "",
+            "what it was before is not recorded; `memd switch on` there, or another state, sets it",
+        ),
+        "remembered": (
+            f"{one} was remembered", "",
+            f"only erasing takes that back: `memd forget {change.one}`",
+        ),
+        "forgotten": (
+            "something was forgotten", "",
+            "it is erased for good; a backup from before has it: `memd backup --list`, `memd restore FILE`",
+        ),
+    }  # fmt: skip
+    return words[change.kind]
+
+
+# ── Taking back ────────────────────────────────────────────────────────────────────────────────
+
+
+def _take_back(tx: Connection, change: Change, now: int) -> None:
+    match change.kind:
+        case "judged" | "superseded" | "edited":
+            judging.undo_judgment(tx, change.one, change.other, Authority.USER_HAND, now)
+        case "consolidated":
+            undo(tx, UndoTarget(run=change.one), now)
+        case "pinned":
+            if (one := summaries.get_summary(tx, change.one)) is not None:
+                supersede.unpin(tx, one, Authority.USER_HAND)
+        case "reviewed":
+            rejections.take_back(tx, change.one)
+        case "enforced":
+            reviews.set_enforced(tx, change.one, now, is_on=False)
+        case _:  # merged
+            projects.undo_merge(tx, change.name.removeprefix("m:"), now)

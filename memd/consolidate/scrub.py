@@ -4,31 +4,27 @@ Reports contain counts and row ids, never the text that was found. Placeholders 
 left alone, so that scrubbing twice is the same as scrubbing once.
 """
 
+import contextlib
 import json
 import re
 import time
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from memd import log
 from memd.errors import BadRequest
-from memd.store import erasure
-from memd.store.database import Connection
+from memd.store import backup, erasure, fulltext
+from memd.store.backup import ChangedText
+from memd.store.database import Connection, Database
 from memd.store.erasure import TextRow, TextTable
 from memd.store.queries import compact_json
 from memd.text import digest
 
 if TYPE_CHECKING:
     import regex
-import contextlib
-from collections.abc import Iterable
-
-from memd.store import backup, fulltext
-from memd.store.backup import ChangedText
-from memd.store.database import Database
 
 SECRETS_NAME = "--secrets"
 """The name of the rule that applies what redaction knows today."""

@@ -24,7 +24,6 @@ from memd.capture.ingest import Ingestor, Receipt
 from memd.capture.project import ProjectOverrides, ProjectResolver
 from memd.capture.redact import RULES_VERSION, redact, redact_value
 from memd.config import Config, explain_retired
-from memd.consolidate import judgments
 from memd.consolidate.consolidator import Consolidator
 from memd.consolidate.curator import Curator
 from memd.consolidate.eraser import Eraser, RelatedFiles
@@ -104,7 +103,6 @@ async def serve(
         for words in explain_retired(paths.config_file):
             log.get("daemon").warning("setting_ignored", reason=words)
         await _note_rules(db)
-        await _show_overruled(db, clock())
         async with anyio.create_task_group() as signals, supervise(redact) as supervisor:
             signals.start_soon(shutdown.watch_signals)
             daemon = Daemon(config, paths, db, clock, shutdown, supervisor, manager=manager)
@@ -127,18 +125,6 @@ async def _note_rules(db: Database) -> None:
     """Before anything is captured: note that all of a new vault is written by the present rules of redaction."""
     with contextlib.suppress(VaultError):  # a full disk, say: the next start tries again
         await db.write(partial(note_rules_of_empty, version=RULES_VERSION))
-
-
-async def _show_overruled(db: Database, now: int) -> None:
-    """Before anything is asked or said: show what an earlier memd let a lesser voice hide."""
-    try:
-        pairs = await db.write(lambda tx: judgments.show_overruled(tx, now))
-    except VaultError as error:  # a full disk, say: the next start tries again
-        log.get("daemon").warning("overruled_memories_not_shown", reason=error.message)
-        return
-    if pairs:
-        shown = [older for _, older in pairs]
-        log.get("daemon").info("overruled_memories_shown", count=len(shown), ids=shown[:20])
 
 
 class Daemon:
@@ -191,7 +177,7 @@ class Daemon:
         judgments = JudgmentService(db, redact, clock, self._wake_indexer, index, space)
         curator = self._make_curator()
         self.team = self._make_team((sync := self._make_sync(curator)).syncer)
-        self.joiner = WorktreeJoiner(db, curator, overrides, clock)
+        self.joiner = self._make_joiner(curator, overrides, builder)
 
         # All of it for clients, on the socket.
         tracker = EmbedderTracker(config.engines.embedder, space, clock())
@@ -227,6 +213,13 @@ class Daemon:
         backfill = Backfill(self._db, model, index, engines, self._clock)
         model.on_ready(backfill.nudge)
         return model, backfill
+
+    def _make_joiner(
+        self, curator: Curator, overrides: ProjectOverrides, builder: ContextBuilder
+    ) -> WorktreeJoiner:
+        joiner = WorktreeJoiner(self._db, curator, overrides, self._clock)
+        builder.find_copies = joiner.find_copies
+        return joiner
 
     def _make_follower(self) -> TranscriptFollower | None:
         """Make the worker that reads the transcripts of live sessions; None if the settings forbid it."""

@@ -8,7 +8,8 @@ a file no longer says expires, and holds again if the file says it again.
 
 import os
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import Any
 
@@ -17,7 +18,6 @@ import anyio.from_thread
 import anyio.to_thread
 
 from memd import log
-from memd.daemon.folder_changes import FolderChanges
 from memd.models import GLOBAL_PROJECT
 from memd.server import requests
 from memd.server.scope import Caller
@@ -41,6 +41,63 @@ _WATCHED = "markdown"
 _ABSENT = "not there"
 _ROOTS_MAX = 200
 """Projects in which the folders of subagents are looked for."""
+
+
+_DEBOUNCE_MS = 200
+_STEP_MS = 250
+_TIMEOUT_MS = 1_000
+"""A stop waits for at most so long: the thread that listens cannot be interrupted."""
+
+
+class FolderChanges:
+    """Calls `on_change`, on the event loop, when something changes directly in one of the directories.
+
+    By inotify, FSEvents or the like, through the extra `watchfiles`. Without it, or where the system has no more watches,
+    the folders are only looked through from time to time.
+    """
+
+    def __init__(self, on_change: Callable[[], None]) -> None:
+        self._on_change = on_change
+        self._directories: tuple[str, ...] = ()
+        self._is_outdated = anyio.Event()
+        """Set when the directories are others."""
+        self.is_listening = False
+        """False: nobody is told, so that somebody has to look."""
+        self.problem = ""
+
+    def watch(self, directories: Iterable[str]) -> None:
+        """Listen to these directories instead of those before."""
+        wanted = tuple(sorted(set(directories)))
+        if wanted != self._directories:
+            self._directories = wanted
+            self._is_outdated.set()
+
+    async def run(self) -> None:
+        """Listen until cancelled."""
+        while True:
+            self._is_outdated, self.problem = anyio.Event(), ""
+            try:
+                if self._directories:
+                    await self._listen()
+            except ImportError:
+                self.problem = "looked at every few seconds; `pip install watchfiles` tells memd"
+            except (OSError, RuntimeError) as error:
+                self.problem = f"looked at every few seconds: {error}"
+            self.is_listening = False
+            await self._is_outdated.wait()
+
+    async def _listen(self) -> None:
+        import watchfiles  # noqa: PLC0415  # an extra, and loaded only if a folder is watched
+
+        changes = watchfiles.awatch(
+            *self._directories, watch_filter=None, recursive=False, stop_event=self._is_outdated,
+            debounce=_DEBOUNCE_MS, step=_STEP_MS, rust_timeout=_TIMEOUT_MS,
+        )  # fmt: skip
+        self.is_listening = True
+        self._on_change()  # what changed while nobody listened
+        async with aclosing(changes):
+            async for _ in changes:
+                self._on_change()
 
 
 class _Marks(dict[str, Stamp]):
@@ -178,7 +235,9 @@ class NoteFollower:
             elif not self._captures(folder):
                 state = "its project is switched off"
             else:
-                source = sources.watched_source(Path(folder), by_headings=by_headings)
+                source = sources.watched_source(
+                    Path(folder), self._environ, by_headings=by_headings
+                )
                 files = len(source.files)
                 self._failed |= source.failed
                 self._read_source(_WATCHED, source, marks)

@@ -31,7 +31,6 @@ from memd.errors import MemdError
 from memd.models import EventKind, NewEvent
 from memd.store import events
 from memd.store.database import Database
-from memd.transfer import claude_markup, session_files
 from memd.transfer.readers.base import AHEAD_MS, ImportedPayload, SessionReader, is_not_understood
 from memd.transfer.readers.codex import CodexReader
 from memd.transfer.readers.copilot import CopilotReader
@@ -376,23 +375,12 @@ def _find_start(one: _Followed, found: os.stat_result) -> None:
 
 
 def _feed_lines(one: _Followed, data: bytes) -> Iterator[ImportedPayload]:
-    location = session_files.locate_transcript(one.path)
     for line in data.split(b"\n")[:-1]:
         for found in one.reader.feed(line):
             if found.payload.get("hook_event_name") == "UserPromptSubmit":
                 one.position.offset = one.offset
-            yield _insert_saved_output(found, location)
+            yield found
         one.offset += len(line) + 1
-
-
-def _insert_saved_output(
-    found: ImportedPayload, location: session_files.TranscriptLocation
-) -> ImportedPayload:
-    output = session_files.read_saved_output(location, found.saved) if found.saved else None
-    if output is None:
-        return found
-    whole = claude_markup.insert_saved_output(found.payload, output)
-    return ImportedPayload(whole, found.at, found.directory)
 
 
 def _read_states(path: str) -> dict[str, tuple[int, int, int]]:

@@ -11,8 +11,8 @@ from memd.models import Finding
 from memd.paths import Paths
 from memd.sharing import places, team_server
 from memd.sharing.encryption import read_sealing
+from memd.sharing.records import PlaceUnreachable
 from memd.sharing.team_server import ServerRefused, ServerUnreachable, describe_url
-from memd.sharing.transport import PlaceUnreachable
 
 
 def examine_sharing(config: Config, paths: Paths) -> list[Finding]:

@@ -1,14 +1,20 @@
-"""Joins projects that were made of worktrees to that of their repository, at an upgrade and whenever a project is new.
+"""Joins projects that are one repository's: worktrees to their main checkout, and a checkout that was moved to where it is now.
+
+It looks at an upgrade, whenever a project is new, and before a session is told anything.
 
 While a worktree is there, git says whose it is (`capture/project.py`). Of one that is gone three things tell: the list
 that its repository keeps of its worktrees, the path (`memd/worktrees.py`), and the remote and branch that its sessions
 recorded. Another remote than the repository's speaks against all of them. What the user has separated, switched off or
-named in projects.toml is left alone. `memd project merge NAME --undo` takes a join back, for good.
+named in projects.toml is left alone. A checkout was moved if its directory is gone and one repository alone that is there has
+its origin, or its first commit if neither names an origin; a second one beside it is left alone, and named. `memd project merge NAME --undo` takes a join back, for good.
 """
 
+import json
 import re
+import subprocess
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 
 import anyio
@@ -26,11 +32,12 @@ from memd.capture.project import (
 from memd.consolidate.curator import Curator
 from memd.errors import MemdError
 from memd.models import GLOBAL_PROJECT, SCRATCH_PROJECT
-from memd.store import projects
+from memd.store import ledger, projects
 from memd.store.database import Connection, Database
 from memd.wakeup import AutoResetEvent
 from memd.worktrees import WorktreePath, read_worktree_path
 
+_GIT_S = 2.0
 _REST_S = 1.0
 """Seconds between two looks."""
 _SLUG = re.compile(r"[^a-z0-9]+")
@@ -46,6 +53,8 @@ class KnownProject:
     branches: frozenset[str]
     is_fixed: bool = False
     """Whether it stays as it is: separated, switched, or no directory."""
+    root: str = ""
+    """The first commit of its repository, when that was there."""
 
     @property
     def worktree(self) -> WorktreePath | None:
@@ -68,6 +77,9 @@ class WorktreeJoiner:
         self._wakeup = AutoResetEvent()
         overrides.separate(db.read_now(projects.separated_keys))  # before the first event
         self._seen: tuple[int, ...] = ()
+        self._copies: Mapping[str, str] = {}
+        self._has_empty = False
+        self._joining = anyio.Lock()
         self._joined = 0
 
     def status(self) -> dict[str, object]:
@@ -85,19 +97,32 @@ class WorktreeJoiner:
             await self._wakeup.wait()
             await anyio.sleep(_REST_S)
 
-    async def join(self) -> None:
-        """Join every project that was made of a worktree, if any is new."""
-        while True:
-            ids = await self._db.read(lambda tx: tuple(one.id for one in projects.projects(tx)))
-            if ids == self._seen:
-                return
-            known = await self._db.read(_read_known)
-            joins = await anyio.to_thread.run_sync(find_joins, known, self._overrides)
-            self._seen = ids
-            for key, into in joins:
-                await self._join(key, into)
-            if not joins:
-                return
+    async def find_copies(self) -> Mapping[str, str]:
+        """Join before a session begins; return project → another directory of the same repository that is there, too."""
+        await self.join(looks_again=self._has_empty)
+        return self._copies
+
+    async def join(self, *, looks_again: bool = False) -> None:
+        """Join what belongs together, if any project is new."""
+        async with self._joining:
+            while True:
+                ids = await self._db.read(lambda tx: tuple(one.id for one in projects.projects(tx)))
+                if ids == self._seen and not looks_again:
+                    return
+                looks_again = False
+                known = await self._db.read(_read_known)
+                known, joins = await anyio.to_thread.run_sync(
+                    _look_around, known, self._overrides, abandon_on_cancel=True
+                )
+                await self._db.write(partial(_note_repositories, known=known))
+                self._seen = ids
+                self._copies = _find_copies(known)
+                # A repository without a commit is known again only once it has one.
+                self._has_empty = not all(map(_is_known_again, known))
+                for key, into in joins:
+                    await self._join(key, into)
+                if not joins:
+                    return
 
     async def _join(self, key: str, into: ProjectIdentity) -> None:
         now = self._clock()
@@ -113,6 +138,63 @@ class WorktreeJoiner:
         else:
             self._joined += 1
             log.get(self.name).info("worktree_joined", key=key, into=into.key)
+
+
+def _look_around(
+    known: Sequence[KnownProject], overrides: ProjectOverrides
+) -> tuple[list[KnownProject], list[tuple[str, ProjectIdentity]]]:
+    found = [replace(one, root=one.root or read_root(one.key)) for one in known]
+    return found, find_joins(found, overrides)
+
+
+def _is_known_again(one: KnownProject) -> bool:
+    return bool(one.root or _find_remotes(one)) or not Path(one.key, ".git").exists()
+
+
+def _note_repositories(tx: Connection, known: Sequence[KnownProject]) -> None:
+    """Keep by what a repository is known again, for the time when its directory is gone."""
+    for one in known:
+        marks = json.dumps([one.root, *sorted(_find_remotes(one))])
+        if marks != '[""]':
+            ledger.write_note(tx, f"{ledger.REPOSITORY}{one.key}", marks)
+
+
+def read_root(directory: str) -> str:
+    """Read the first commit of a repository; empty without one, or if git takes too long."""
+    if not Path(directory, ".git").exists():
+        return ""
+    argv = ["git", "-C", directory, "-c", "core.fsmonitor=false", "rev-list", "--max-parents=0", "HEAD"]  # fmt: skip
+    try:
+        said = subprocess.run(argv, capture_output=True, timeout=_GIT_S, check=False, text=True)  # noqa: S603  # git, without a shell
+    except (OSError, subprocess.TimeoutExpired):
+        return ""
+    return min(said.stdout.split(), default="")
+
+
+def _find_moved(one: KnownProject, by_key: Mapping[str, KnownProject]) -> ProjectIdentity | None:
+    """Return where a checkout that is gone is now: the only repository that is there which is the same."""
+    there = [other for other in by_key.values() if _is_same_repository(one, other, by_key)]
+    return _identify(there[0], "the checkout was moved here") if len(there) == 1 else None
+
+
+def _find_copies(known: Sequence[KnownProject]) -> dict[str, str]:
+    by_key = {one.key: one for one in known}
+    return {
+        one.key: other.key
+        for one in known
+        for other in known
+        if not one.is_fixed and _is_same_repository(one, other, by_key)
+    }
+
+
+def _is_same_repository(
+    one: KnownProject, other: KnownProject, by_key: Mapping[str, KnownProject]
+) -> bool:
+    """Return whether another repository, which is there, has the same origin, or the same first commit and no other origin."""
+    if one.key == other.key or other.is_fixed or not Path(other.key, ".git").exists():
+        return False
+    is_known = bool(_find_remotes(one) & _find_remotes(other)) or (one.root and one.root == other.root)  # fmt: skip
+    return bool(is_known) and _may_be_one(one, other.key, by_key)
 
 
 def find_joins(
@@ -146,7 +228,7 @@ def _find_repository(
         return _identify(by_key[repository], "its repository lists this worktree")
     worktree = one.worktree
     if worktree is None or worktree.top != one.key:
-        return None
+        return _find_moved(one, by_key)
     if worktree.main is None:
         return _find_by_name(one, worktree, by_key)
     return _find_beside(one, worktree, worktree.main, by_key)
@@ -239,5 +321,8 @@ def _read_known(tx: Connection) -> list[KnownProject]:
         if one.key in {GLOBAL_PROJECT, SCRATCH_PROJECT}:
             continue
         is_fixed = one.key in switched or one.key in separated
-        known.append(KnownProject(one.key, one.name, *projects.recorded_git(tx, one.id), is_fixed))
+        remotes, branches = projects.recorded_git(tx, one.id)
+        noted = json.loads(ledger.read_note(tx, f"{ledger.REPOSITORY}{one.key}") or '[""]')
+        remotes |= frozenset(noted[1:])
+        known.append(KnownProject(one.key, one.name, remotes, branches, is_fixed, noted[0]))
     return known

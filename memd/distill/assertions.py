@@ -9,6 +9,7 @@ import re
 import unicodedata
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from itertools import islice
 
 from memd.distill import text as sentences
 from memd.distill.episodes import AskedQuestion, EpisodeContext, Story, Utterance
@@ -19,6 +20,7 @@ from memd.distill.own_words import (
     read_own_sentences,
     select_assertions,
 )
+from memd.distill.vetoes import SPEECH
 from memd.models import Authority, Draft, Kind, Source, Summary
 from memd.patterns import compile_lazily
 from memd.text import content_stems, first_word, is_stop_word, one_line, stem, words
@@ -66,90 +68,21 @@ FORMS = (CHOSEN, UNNEEDED, ALWAYS, REMEMBER, LASTING, PREFER, DECIDED, TASK, NOT
 
 # ── The user's own sentences ─────────────────────────────────────────────────────────────────────
 
-_POLITE = r"(?:(?:please|also|and|so|but|ok|okay|then|now|just|hey|btw|oh|stop|no)[\s,]+)*"
-_TO_YOU = (
-    r"(?:(?:you|we) (?:must|should|have to|need to|will) |i(?:['’]d like| want| need) you to |(?:make sure|remember) (?:to |that you |you )?"
-    r"|in (?:this|our) (?:repo|repository|project|codebase|code)[\s,]+)?"
-)
-_REMEMBER = re.compile(
-    rf"^{_POLITE}(?:remember|don['’]?t forget|do not forget)\b(?: that\b| to\b|\s*[:,–—-])?\s*(?P<rest>\S.*)",
-    re.IGNORECASE,
-)  # dashes as people type them
-_REMEMBER_THAT = re.compile(
-    rf"^(?P<rest>\S.*?)\s*[,;–—-]\s*{_POLITE}(?:remember|don['’]?t forget|do not forget) (?:that|this|it)\W*$",
-    re.IGNORECASE,
-)  # dashes as people type them
-_NOW_ON = "from (?:now|today|this point) on(?:wards?)?|going forward|moving forward|henceforth"
-_LASTING = rf"(?:{_NOW_ON}|in (?:the )?future|as a rule)"
-_LASTING_FIRST = re.compile(
-    rf"(?:^|[.,;:]\s+|\band\s+){_POLITE}{_LASTING}[\s,:]+{_POLITE}{_TO_YOU}(?:you |we )?(?:(?:always|never|only|don['’]?t(?! have| need)|do not(?! have| need)|no longer) )*(?P<verb>[a-z-]+)\b",
-    re.IGNORECASE,
-)
-_LASTING_LAST = re.compile(
-    rf"(?:^|[.,;]\s+){_POLITE}{_TO_YOU}(?:(?:always|never|only|don['’]?t|do not) )*(?P<verb>[a-z-]+)\b[^,;]*\s{_LASTING}\W*$",
-    re.IGNORECASE,
-)
-_EVERY_TIME = re.compile(
-    rf"^{_POLITE}(?:whenever|every time|each time|next time) (?:you|we)\b[^,;]{{2,90}},\s*(?:(?:then|please|also|don['’]?t|always|never|let me) )*(?P<verb>[a-z-]+)\b",
-    re.IGNORECASE,
-)
-_ABSOLUTE = re.compile(
-    rf"(?:^|[,;:]\s+|\s[–—-]\s+|\b(?:and|but)\s+){_POLITE}{_TO_YOU}(?:(?:always|never)(?: ever)?|(?:don['’]?t|do not) ever|under no circumstances)\s+{_POLITE}(?P<verb>[a-z-]+)\b(?! i\b)",
-    re.IGNORECASE,
-)  # dashes as people type them
-_NEVER_AGAIN = re.compile(
-    rf"^{_POLITE}(?:don['’]?t|do not) (?P<verb>[a-z-]+)\b(?! (?:it|that|this)\b).*\b(?:again|any ?more)\W*$",
-    re.IGNORECASE,
-)
-_RULES = (
-    (_LASTING_FIRST, LASTING), (_LASTING_LAST, LASTING), (_EVERY_TIME, LASTING),
-    (_ABSOLUTE, ALWAYS), (_NEVER_AGAIN, ALWAYS),
-)  # fmt: skip
+_RULES = {
+    "lasting first": LASTING, "lasting last": LASTING, "every time": LASTING, "absolute": ALWAYS, "never again": ALWAYS,
+}  # fmt: skip
+"""Pattern → the form of what has it."""
 _AND = re.compile(r"and\b", re.IGNORECASE)
 _OF_A_THING = re.compile(r"(?!(?:you|we|i)\b).*\b(?:must|should|shall|can|will)\b", re.IGNORECASE)
-_LASTING_LEAD = re.compile(rf"^{_POLITE}{_LASTING}[\s,:]+{_POLITE}", re.IGNORECASE)
-_STATES_LASTING = re.compile(
-    rf"^{_POLITE}(?:{_NOW_ON})[\s,:]+(?P<rest>(?:no |[\w`]).*)", re.IGNORECASE
-)
 _BINDS = re.compile(r"\b(?:must|shall|needs?)\b", re.IGNORECASE)
 """What makes a statement a rule: `from now on the tests are green` only observes."""
-_PREFER = re.compile(
-    rf"^{_POLITE}(?:(?:i|we)(?:['’]d| would)? (?:(?:really|strongly|generally|usually|always|much) )*prefer"
-    r"|i (?:really )?(?:don['’]?t like|do not like|dislike|hate|love) (?:it )?when|my (?:preference|preferred [\w-]+) is)\s+(?P<rest>\S.*)",
-    re.IGNORECASE,
-)
-_DECIDED = re.compile(
-    rf"^{_POLITE}(?:we|i)(?:['’]ve| have)? (?:now |finally |both |all |just )*(?:decided (?:to|that|on|against)|agreed (?:to|that)|chose|chosen(?! \w+ly\b)|settled on"
-    r"|no longer (?:use|support))\s+(?P<rest>\S.*)",
-    re.IGNORECASE,
-)
-_DECIDED_TO = re.compile(rf"^{_POLITE}(?:we|i)(?:['’]ve| have)? (?:\w+ ){{0,2}}(?:decided|agreed) (?:to|that)\s+", re.IGNORECASE)  # fmt: skip
 _TOPIC = re.compile(r"\babout (?:the |our )?([\w .-]{2,40})$")
 _DECISION_LEAD = re.compile(r"\b(?:decision(?: is| was)?|decided|changed (?:our|my) minds?)\b")
-_SETS_VALUE = re.compile(
-    rf"(?:^{_POLITE}{_LASTING}[\s,:]+(?:the|our|all) [\w. /-]{{2,40}}? (?:is|are|will be) (?:\d[\w.]*(?: \w+)?|[\w.-]*\d[\w.-]*|mandatory|optional)(?=\W*(?:$|because|since))"
-    rf"|^(?:the|our) [\w. /-]{{2,40}}? (?:is|are) (?:\d[\w.]*(?: \w+)?) {_LASTING}\W*$)",
-    re.IGNORECASE,
-)
-_UNNEEDED = re.compile(
-    r"\b(?:(?:i|we|you) (?:(?:really|just) )?(?:do not|don['’]?t) (?:think (?:that )?(?:we|you|i) )?(?:really )?(?:need|want)"
-    r"|no need for)\s+(?P<what>(?!(?:it|them|you|to)\b)\S.*)",
-    re.IGNORECASE,
-)
 _PASSING = re.compile(r"\bnow\b|\bthis\W*$", re.IGNORECASE)
 """Words that tie a refusal to this turn."""
 _SEEMS = re.compile(r"\b(?:if|unless|when|looks? like|seems?|(?:i|we) thought|not sure)\b", re.IGNORECASE)  # fmt: skip
 _NOTE = re.compile(r"\s*#+\s*(?P<rest>[^\W\d][^\n]*\S)\s*")
 """A prompt of one line that begins so is a note for the memory, by the client's own shortcut."""
-_TASK = re.compile(rf"^{_POLITE}remind (?:me|us) (?:to|about|that)\s+(?P<rest>\S.*)", re.IGNORECASE)
-DOUBTS = re.compile(
-    r"\b(?:would(?! (?:like|prefer))|could|might|maybe|perhaps|i (?:think|guess|wonder)|suppose|what if|used to|why|almost|whether|is an? |is just)\b",
-    re.IGNORECASE,
-)
-HERE = re.compile(
-    r"\b(?:here|there|this (?!repo|project|code|team|workspace)\w+|these|those|(?:in|of|on|to|with) (?:that|the (?:first|second|last))\b|that(?=\W*$)"
-    r"|for now|today|tomorrow|tonight|until|\w+day (?!night)\w*$|yet|in [a-z]+[A-Z]\w*)"
-)
 _EXTREME, _SLOGAN = re.compile(r"\b(?:always|never)\b", re.IGNORECASE), 3
 """`Never test, never document, never sleep` orders nothing."""
 _UNDECIDED = re.compile(r"\b(?:yet|open|undecided|later|nothing)\b", re.IGNORECASE)
@@ -162,10 +95,8 @@ def draft_assertions(story: Story, context: EpisodeContext) -> list[Draft]:
     """Return what the user's answers and sentences of a turn assert by one of the forms."""
     found = list(_draft_answers(story, context))
     for said in story.prompts:
-        if note := _draft_note(said, context):
-            found.append(note)
-            continue
-        found += _draft_sentences(said, story, context)
+        note = _draft_note(said, context)
+        found += [note] if note else _draft_sentences(said, story, context)
     for refusal in story.refusals:
         found += _draft_sentences(refusal.said, story, context)
     return [replace(one, slot=f"standing/{number}") for number, one in enumerate(found)]
@@ -173,14 +104,9 @@ def draft_assertions(story: Story, context: EpisodeContext) -> list[Draft]:
 
 def _draft_sentences(said: Utterance, story: Story, context: EpisodeContext) -> Iterator[Draft]:
     """The sentences of a message that ask to be remembered, whole."""
-    own = read_own_sentences(said.text)
-    found = [
-        (form, kind, sentence)
-        for sentence in select_assertions(own)
-        if (read := read_sentence(sentence)) is not None
-        for form, kind in (read,)
-    ]
-    for form, kind, sentence in found[:_SENTENCES_MAX]:
+    own = select_assertions(read_own_sentences(said.text))
+    found = ((sentence, read) for sentence in own if (read := read_sentence(sentence)))
+    for sentence, (form, kind) in islice(found, _SENTENCES_MAX):
         title = _clean(sentence.text[sentence.start :], form)
         if topic := _TOPIC.search(sentence.lead):
             title = f"{topic[1]}: {title}"
@@ -196,7 +122,7 @@ def _draft_note(said: Utterance, context: EpisodeContext) -> Draft | None:
     telling = sum(not is_stop_word(word) for word in words(rest))
     if telling < _TELLING_MIN or len(rest) > _SENTENCE_CHARACTERS:
         return None
-    is_rule = _find_rule(rest) or _ABSOLUTE.search(rest) or first_word(rest) in VERBS
+    is_rule = _find_rule(rest) or SPEECH["absolute"].search(rest) or first_word(rest) in VERBS
     kind = Kind.INSTRUCTION if is_rule else _find_kind(rest) or Kind.FACT
     return _make(said, context, NOTE, kind, rest, [f"User: “{said.text.strip()}”"], "")
 
@@ -214,48 +140,52 @@ def read_sentence(  # noqa: C901, PLR0911  # a list of cases, in order
     if telling < _TELLING_MIN:
         return None
     lead = sentence.lead.rpartition(" ")[2]
-    if _TASK.match(said) or lead in ("todo", "to-do"):
+    if SPEECH["task"].match(said) or lead in ("todo", "to-do"):
         return TASK, Kind.TASK
     form = _find_rule(said)
-    if match := _REMEMBER.match(said) or _REMEMBER_THAT.match(said):
-        is_rule = form or _ABSOLUTE.search(match["rest"])
+    if match := SPEECH["remember"].match(said) or SPEECH["remember that"].match(said):
+        is_rule = form or SPEECH["absolute"].search(match["rest"])
         kind = Kind.INSTRUCTION if is_rule else _find_kind(match["rest"])
         return (REMEMBER, kind) if kind else None
     if lead == "remember" and (kind := Kind.INSTRUCTION if form else _find_kind(said)):
         return REMEMBER, kind
     if _rules_out(said):
         return UNNEEDED, Kind.DECISION
-    if DOUBTS.search(said):
+    if SPEECH["doubts"].search(said):
         return None
-    if form and (form is LASTING or not HERE.search(said)):
+    if form and (form is LASTING or not SPEECH["here"].search(said)):
         return form, Kind.INSTRUCTION
-    if (match := _PREFER.match(said)) and not _CHOICE.match(match["rest"]):
-        return (PREFER, Kind.PREFERENCE) if not HERE.search(said) else None
-    is_decided = (_DECIDED.match(said) or _SETS_VALUE.search(said)) and not _DATED.search(said)
-    return (DECIDED, Kind.DECISION) if is_decided else _read_lasting(said)
+    if (match := SPEECH["prefer"].match(said)) and not _CHOICE.match(match["rest"]):
+        return (PREFER, Kind.PREFERENCE) if not SPEECH["here"].search(said) else None
+    is_decided = SPEECH["decided"].match(said) or SPEECH["sets value"].search(said)
+    if is_decided is None or _DATED.search(said):
+        return _read_lasting(said)
+    return DECIDED, Kind.DECISION
 
 
 def _read_lasting(said: str) -> tuple[Form, Kind] | None:
     """Read “from now on” before what binds: `from now on every migration needs a review`."""
-    match = _STATES_LASTING.match(said)
+    match = SPEECH["states lasting"].match(said)
     is_rule = match is not None and _BINDS.search(match["rest"]) and _find_kind(match["rest"])
-    return (LASTING, Kind.INSTRUCTION) if is_rule and not HERE.search(said) else None
+    return (LASTING, Kind.INSTRUCTION) if is_rule and not SPEECH["here"].search(said) else None
 
 
 def _rules_out(said: str) -> bool:
     """Return whether a sentence says for sure, and of something that it names, that it is not needed or not wanted."""
-    match = _UNNEEDED.search(said)
-    if match is None or HERE.search(match["what"]) or _PASSING.search(match["what"]):
+    match = SPEECH["unneeded"].search(said)
+    if match is None or SPEECH["here"].search(match["what"]) or _PASSING.search(match["what"]):
         return False
-    return not (DOUBTS.search(said[: match.start()]) or _SEEMS.search(said[: match.end()]))
+    return not (
+        SPEECH["doubts"].search(said[: match.start()]) or _SEEMS.search(said[: match.end()])
+    )
 
 
 def _find_rule(said: str) -> Form | None:
     """The form of an order that holds beyond this turn; None if it is none."""
     if len(_EXTREME.findall(said)) >= _SLOGAN:
         return None
-    for pattern, form in _RULES:
-        match = pattern.search(said)
+    for name, form in _RULES.items():
+        match = SPEECH[name].search(said)
         if match is None:
             continue
         lead = sentences.strip_politeness(said[: match.start()])
@@ -270,11 +200,11 @@ def _find_rule(said: str) -> Form | None:
 
 def _find_kind(rest: str) -> Kind | None:
     """Return what is to be remembered: a taste or a fact; None if it is only a thing at hand."""
-    if _PREFER.match(rest):
+    if SPEECH["prefer"].match(rest):
         return Kind.PREFERENCE
     is_fact = _SAYS_THAT.match(rest) and not sentences.is_question(rest)
     is_order = first_word(rest) in VERBS
-    return Kind.FACT if is_fact and not is_order and not DOUBTS.search(rest) else None
+    return Kind.FACT if is_fact and not is_order and not SPEECH["doubts"].search(rest) else None
 
 
 def may_order(prompt: str) -> bool:
@@ -294,9 +224,11 @@ def _describe_commands(sentence: str, story: Story, context: EpisodeContext) -> 
 def _clean(text: str, form: Form) -> str:
     """A sentence without the words that only ask to remember it."""
     if form in (LASTING, DECIDED):
-        return (_LASTING_LEAD if form is LASTING else _DECIDED_TO).sub("", text) or text
-    patterns = {REMEMBER.rule: (_REMEMBER, _REMEMBER_THAT), TASK.rule: (_TASK,)}.get(form.rule, ())
-    match = next(filter(None, (pattern.match(text) for pattern in patterns)), None)
+        return (SPEECH["lasting lead"] if form is LASTING else SPEECH["decided to"]).sub(
+            "", text
+        ) or text
+    names = {REMEMBER.rule: ("remember", "remember that"), TASK.rule: ("task",)}.get(form.rule, ())
+    match = next(filter(None, (SPEECH[name].match(text) for name in names)), None)
     return sentences.strip_politeness(match["rest"] if match else text)
 
 
@@ -312,11 +244,9 @@ _RECOMMENDED = re.compile(r"\s*\((?:recommended|default|suggested)[^)]*\)\s*", r
 
 def _draft_answers(story: Story, context: EpisodeContext) -> Iterator[Draft]:
     """The answers to the client's own question dialogue, about the product."""
-    if len(story.questions) > _QUESTIONS_MAX:
-        return
-    for asked in story.questions:
-        if _is_of_product(asked, story):
-            yield _draft_answer(asked, context)
+    if len(story.questions) <= _QUESTIONS_MAX:
+        asked = (one for one in story.questions if _is_of_product(one, story))
+        yield from (_draft_answer(one, context) for one in asked)
 
 
 def _is_of_product(asked: AskedQuestion, story: Story) -> bool:
@@ -390,35 +320,13 @@ def _make(  # noqa: PLR0913, PLR0917  # what a draft consists of
 
 RETRACTED = "retracted"
 """The rule of a note that ends a rule, and of the supersession by it."""
+_ENDED = Form(RETRACTED, Kind.NOTE, 0.8)
 _PER_TURN_MAX = 8
 _NAMED_MIN = 0.5
 """Share of a rule's stems that a shorter retraction must name."""
-_NO_LONGER = compile_lazily(
-    r"(?:(?:ok|okay|and|but|so|also|please|from now on|by the way|btw)[\s,]+)*(?:"
-    r"(?:i|we) no longer (?:want|need|expect|require|ask) (?:you|us|agents) to\s+"
-    r"|i (?:don'?t|do not|don’t) (?:want|need|expect) you to\s+(?=.*\bany ?more\b)"
-    r"|(?:you|we) no longer (?:need to|have to|must|should)\s+"
-    r"|(?:you|we) (?:don'?t|do not|don’t|needn'?t) (?:have to |need to |have |need )?(?=.*\bany ?more\b)"
-    r"|(?:there(?:'s| is) )?no (?:more )?need to\s+(?=.*\b(?:any ?more|any longer)\b)"
-    r"|(?:forget|drop|ignore|scrap|cancel|revoke|lift) (?:the|my|our|that) (?:old |earlier )?(?:rule|instruction|request)\s+(?:to|that|about|of)\s+(?:you (?:must|should) )?"
-    r"|stop (?=(?:always )?\w+ing\b)"
-    r")(?P<rule>[^,;.!]+)",
-    re.IGNORECASE,
-)
-_VOID = compile_lazily(
-    r"(?:the|my|our|that) (?:old )?(?:rule|instruction)\s+(?:to|that|about|of)\s+(?P<rule>[^,;.!]+?)\s+(?:no longer (?:applies|holds|counts)"
-    r"|is (?:void|obsolete|gone|off|cancelled|lifted|no longer valid))\b",
-    re.IGNORECASE,
-)
 _CLAUSE_START = compile_lazily(
     r"[,;:]\s+|\s[–—-]{1,2}\s|\s(?=(?:and|but|so)\s)", re.IGNORECASE
 )  # dashes as people type them
-_NOT_SAID_OUTRIGHT = compile_lazily(
-    r"\b(?:if|when|whenever|unless|until|once|while|whether|in case|as long as|provided|says?|said|told|tells?|claim\w*|thinks?|thought|believe\w*"
-    r"|suggest\w*|wrote|writes|insist\w*|asked|according to|suppose|imagine|pretend|would|could|might|maybe|perhaps|not|never|n't)\b",
-    re.IGNORECASE,
-)
-"""Words before a clause that make it a condition, somebody else's or no statement."""
 _ANY_MORE = compile_lazily(r"\b(?:any ?more|any longer|from now on|always|now)\b", re.IGNORECASE)
 _FORBIDS = compile_lazily(r"\b(?:never|not|don'?t|do not|no)\b", re.IGNORECASE)
 _EMPTY_STEMS = frozenset(map(stem, ("always", "never", "ever", "please", "from", "now", "future", "must", "should", "anymore", "want", "need")))  # fmt: skip
@@ -430,27 +338,24 @@ def draft_retractions(story: Story, context: EpisodeContext) -> list[Draft]:
     for said in story.prompts:
         for sentence in select_assertions(read_own_sentences(said.text)):
             match = _find_retraction(sentence.said)
-            is_open = DOUBTS.search(sentence.said) or HERE.search(sentence.said)
+            is_open = SPEECH["doubts"].search(sentence.said) or SPEECH["here"].search(sentence.said)
             if match is None or is_open or len(found) == _PER_TURN_MAX:
                 continue
             start, end = (sentence.start + at for at in match.span("rule"))
             rule = " ".join(_ANY_MORE.sub(" ", sentence.text[start:end]).split())
-            body = sentences.clip(f"User: “{sentence.text}”", context.body_characters)
-            found.append(Draft(
-                slot=f"retraction/{len(found)}", kind=Kind.NOTE, title=sentences.format_title(f"No longer: {rule}"),
-                body=body, at=said.at, rule=RETRACTED,
-                sources=(Source(said.event_id, sentences.clip_quote(sentence.text), said.authority),),
-                authority=said.authority, confidence=0.8, quality=sentences.score_quality(body),
-            ))  # fmt: skip
+            quoted = [f"User: “{sentence.text}”"]
+            title = sentences.format_title(f"No longer: {rule}")
+            draft = _make(said, context, _ENDED, Kind.NOTE, title, quoted, sentence.text)
+            found.append(replace(draft, slot=f"retraction/{len(found)}"))
     return found
 
 
 def _find_retraction(said: str) -> re.Match[str] | None:
     """The first clause that ends a rule, if all before it leave it to be what it looks like."""
     for start in (0, *(match.end() for match in _CLAUSE_START.finditer(said))):
-        if start and _NOT_SAID_OUTRIGHT.search(said[:start]):
+        if start and SPEECH["not said outright"].search(said[:start]):
             return None
-        if match := _NO_LONGER.match(said, start) or _VOID.match(said, start):
+        if match := SPEECH["no longer"].match(said, start) or SPEECH["void"].match(said, start):
             return match
     return None
 

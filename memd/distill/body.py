@@ -12,10 +12,10 @@ from memd.distill import doing, offers
 from memd.distill import text as sentences
 from memd.distill.episodes import EpisodeContext, Refusal, ShellCommand, Story
 from memd.distill.proof import checks, command_output
+from memd.distill.vetoes import SPEECH
 from memd.distill.work import Work
 from memd.machine_text import read_plan
 from memd.models import COMMITTED, SettingChange
-from memd.patterns import compile_lazily
 from memd.text import content_stems, one_line, unique
 
 _FILES_MAX, _COMMANDS_MAX, _TOLD_MAX, _SETTINGS_MAX, _QUESTIONS_MAX, _OPEN_MAX = 20, 4, 3, 8, 12, 3
@@ -31,30 +31,6 @@ _COMMIT = re.compile(
 )
 _DIRECTIVES = re.compile(r"^::[\w-]+\{.*\}[ \t]*$", re.MULTILINE)
 """Lines by which Codex tells its window what it did: `::git-push{cwd="…"}`."""
-_DONE = (
-    r"(?:done|implemented|fixed|tested|covered|handled|verified|wired(?: up)?|addressed|merged|pushed|deployed|committed"
-    r"|included|supported|migrated|updated|finished|resolved|released)"
-)
-_OPEN = tuple(
-    compile_lazily(pattern, re.IGNORECASE)
-    for pattern in (
-        r"\b(?:is|are|has|have|do|does)(?: not|n['’]?t) (?:been )?(?:\w+ ){1,3}yet\b",
-        rf"\bnot yet (?:been )?{_DONE}\b",
-        r"\bstill (?:to do|to be done|needs? to|(?:need(?:s|ed)?|fail(?:s|ing)?|open|missing|broken|unresolved|to-?do|pending|outstanding)\b)",
-        r"\b(?:is|are|was|were|remains?|i(?:'ve| have)?) left (?:for later|open|undone|unfixed|unstaged|uncommitted|out for now)\b",
-        r"\b(?:is|are|was|were|remains?|i(?:'ve| have)?) left as a follow-?up\b",
-        r"\bleft for later\b|\b(?:deferred|postponed) (?:until|for|to (?:a later|the next))\b",
-        r"\b(?:remains?|remaining) (?:to be done|to do|open|unsolved|unresolved|work|steps? (?:is|are)|issues? (?:is|are))\b",
-        r"\bout of scope for (?:now|this)\b|\bto be done (?:later|in a)\b",
-        r"\b(?:as|for) a follow-?up\b(?=\W*$|\s+(?:PR|issue|ticket|task)\b)",
-    )
-)
-"""Ways to say of something that it is left to do."""
-_NONE = re.compile(
-    r"\b(?:no|nothing|none|never|without|all|every\w*|if|when|whether|would|could)\b.{0,40}\b(?:left|still|remain\w*|open|missing|yet)\b"
-    r"|^(?:before|previously|the (?:problem|issue|bug)|what was|because)\b",
-    re.IGNORECASE,
-)
 
 
 def write_lines(
@@ -76,18 +52,22 @@ def write_lines(
     others = list(work.list_messages()) if work.later else []
     each = int(limit * _OTHERS_SHARE) // max(1, len(others))
     lines += [f"Said before or after: {sentences.clip(one, each)}" for one in others]
-    for asked in story.questions[:_QUESTIONS_MAX]:
-        lines.append(f"{asked.asked.text} → {one_line(asked.answer.text, _LINE)}")
+    lines += [
+        f"{one.asked.text} → {one_line(one.answer.text, _LINE)}"
+        for one in story.questions[:_QUESTIONS_MAX]
+    ]
     for refused in story.refusals[:_TOLD_MAX]:
         said = f": “{one_line(refused.said.text, _LINE)}”" if refused.said.text else ""
         lines.append(f"Refused: {describe_call(refused)}{said}")
-    for report in story.reports[:_TOLD_MAX]:
-        lines.append(f"{report.speaker} reported: {one_line(report.text, _LINE)}")
+    lines += [
+        f"{one.speaker} reported: {one_line(one.text, _LINE)}" for one in story.reports[:_TOLD_MAX]
+    ]
     if story.broken_off:
         lines.append(f"Broken off by an error of the model's API: {story.broken_off}")
-    for denied in story.denials[:_TOLD_MAX]:
-        what, why = one_line(denied.what, 160), one_line(denied.reason, 200)
-        lines.append(f"Not run, denied by the client: `{what}`: {why}")
+    lines += [
+        f"Not run, denied by the client: `{one_line(what, 160)}`: {one_line(why, 200)}"
+        for what, why in story.denials[:_TOLD_MAX]
+    ]
     lines += [f"Open: {one}" for one in _list_open(story)]
     if names := unique(map(context.relative, list_changed_files(story))):
         more = f" and {len(names) - _FILES_MAX} more" if len(names) > _FILES_MAX else ""
@@ -108,22 +88,18 @@ def list_changed_files(story: Story) -> tuple[str, ...]:
 
 def select_notable_commands(story: Story) -> list[ShellCommand]:
     """Select the commands that a reader would want: what they left is in no file or commit, or a check of theirs never passed later."""
-    last = {run.line or run.command: number for number, run in enumerate(story.commands)}
-    found = []
-    for number in sorted(last.values()):
+
+    def is_wanted(number: int) -> bool:
         run = story.commands[number]
         if not checks.is_failing(run):
-            is_wanted = doing.leaves_untold_work(run)
-        else:  # of what is no check nobody wants to know
-            failed = {
-                (one.tool, one.verb) for one, _ in checks.read_checks(run.line, run.directory)
-            }
-            later = story.commands[number + 1 :] if failed else ()
-            proven = {(one.tool, one.verb) for r in later for one in checks.read_proven(r)}
-            is_wanted = not failed <= proven
-        if is_wanted:
-            found.append(run)
-    return found
+            return doing.leaves_untold_work(run)
+        # Of what is no check nobody wants to know.
+        failed = {(one.tool, one.verb) for one, _ in checks.read_checks(run.line, run.directory)}
+        later = story.commands[number + 1 :] if failed else ()
+        return not failed <= {(one.tool, one.verb) for r in later for one in checks.read_proven(r)}
+
+    last = {run.line or run.command: number for number, run in enumerate(story.commands)}
+    return [story.commands[number] for number in sorted(last.values()) if is_wanted(number)]
 
 
 def describe_outcome(command: ShellCommand) -> str:
@@ -177,11 +153,8 @@ def _write_requests(work: Work, limit: int) -> Iterator[str]:
 def _join_prompts(story: Story) -> str:
     """Join all that the user said; of a message that a client tells twice, bare and with its attachments, the bare one."""
     texts = [said.text.strip() for said in story.prompts]
-    return "\n\n".join(
-        text
-        for text in texts
-        if not any(other != text and text.endswith("\n" + other) for other in texts)
-    )
+    twice = {one for one in texts for other in texts if one != other and one.endswith(f"\n{other}")}
+    return "\n\n".join(text for text in texts if text not in twice)
 
 
 def find_answered(story: Story, heard: str) -> str:
@@ -210,7 +183,9 @@ def _find_analyses(story: Story) -> list[str]:
 def _list_open(story: Story) -> Iterator[str]:
     """Yield what the closing message leaves open, and the last check if it failed and nothing was changed afterwards."""
     said = (one.text for one in sentences.read_statements(story.answer))
-    left = (one for one in said if any(p.search(one) for p in _OPEN) and not _NONE.search(one))
+    left = (
+        one for one in said if SPEECH["open"].search(one) and not SPEECH["none open"].search(one)
+    )
     asserted = (one for one in left if not sentences.is_question(one))
     yield from (one_line(one, _OPEN_CHARACTERS) for one in islice(asserted, _OPEN_MAX))
     ran = [one for one in story.commands if command_output.is_check(one.command)][-1:]

@@ -7,6 +7,7 @@ the turns that are told otherwise now are distilled again after all that is new,
 
 from collections import Counter
 from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 
 import anyio
@@ -58,33 +59,26 @@ def _plan_episode(episode: Episode, due: DueBatch) -> EpisodePlan:
     )
 
 
+@dataclass(eq=False)
 class Distiller:
     """Turns events into summaries."""
 
-    name = "distiller"
-
-    def __init__(
-        self,
-        db: Database,
-        config: DistillConfig,
-        clock: Callable[[], int],
-        on_written: Callable[[], None],
-    ) -> None:
-        """`clock` returns UTC milliseconds; `on_written` is called after summaries have changed."""
-        self._db = db
-        self._config = config
-        self._clock = clock
-        self._on_written = on_written
-        self._wakeup = AutoResetEvent()
-        self._turn_end = AutoResetEvent()
-        self._lock = anyio.Lock()
-        self._log = log.get(self.name)
-        self._episodes = 0
-        self._outcomes: Counter[str] = Counter()
-        self._again: set[int] = set()
-        """Pending events of turns that are distilled again. After a restart they are as new, and close nothing twice."""
-        self._pending = 0
-        self._last_error: str | None = None
+    db: Database
+    config: DistillConfig
+    clock: Callable[[], int]
+    """Returns UTC milliseconds."""
+    on_written: Callable[[], None]
+    """Called after summaries have changed."""
+    name: str = "distiller"
+    _wakeup: AutoResetEvent = field(default_factory=AutoResetEvent)
+    _turn_end: AutoResetEvent = field(default_factory=AutoResetEvent)
+    _lock: anyio.Lock = field(default_factory=anyio.Lock)
+    _episodes: int = 0
+    _outcomes: Counter[str] = field(default_factory=Counter)
+    _again: set[int] = field(default_factory=set)
+    """Pending events of turns that are distilled again. After a restart they are as new, and close nothing twice."""
+    _pending: int = 0
+    _last_error: str | None = None
 
     async def run(self) -> None:
         """Distil the episodes that have ended, until cancelled."""
@@ -98,7 +92,7 @@ class Distiller:
             if await self._turn_end.wait(pause_s):
                 continue
             # Only an open turn ends by time alone.
-            rest_s = self._config.interval_s if self._pending else REST_S
+            rest_s = self.config.interval_s if self._pending else REST_S
             await self._wakeup.wait(rest_s)
 
     def nudge(self) -> None:
@@ -115,7 +109,7 @@ class Distiller:
 
         It may be cancelled at any time; what it has written by then is whole.
         """
-        if await self._db.read(partial(events.has_pending_through, event_id=through)):
+        if await self.db.read(partial(events.has_pending_through, event_id=through)):
             await self._distil_pending(through)
 
     def status(self) -> dict[str, object]:
@@ -132,7 +126,7 @@ class Distiller:
     async def _distil_ended(self) -> None:
         try:
             await self._distil_pending(None)
-            self._pending = await self._db.read(events.count_pending)
+            self._pending = await self.db.read(events.count_pending)
         except MemdError as error:
             self._last_error = error.message
             raise
@@ -142,31 +136,31 @@ class Distiller:
         for is_again in (False, True):
             if is_again and not self._again:
                 return
-            for session_id in await self._db.read(partial(find_pending_sessions, through=through)):
+            for session_id in await self.db.read(partial(find_pending_sessions, through=through)):
                 while await self._distil_batch(session_id, through, is_again=is_again):
                     await anyio.lowlevel.checkpoint()
 
     async def _distil_batch(self, session_id: int, through: int | None, *, is_again: bool) -> bool:
         """Distil one batch of one session and return whether there was one; the lock is released in between."""
         async with self._lock:
-            now = self._clock()
+            now = self.clock()
             request = DueRequest(
-                session_id, now, self._config.idle_s * 1000, through, self._config.task_days,
+                session_id, now, self.config.idle_s * 1000, through, self.config.task_days,
                 again=frozenset(self._again), is_again=is_again,
             )  # fmt: skip
-            due = await self._db.read(partial(load_due, request=request))
+            due = await self.db.read(partial(load_due, request=request))
             if due is None:
                 return False
             plans = await anyio.to_thread.run_sync(plan_episodes, due)
             if due.loose:
-                await self._db.write(partial(events.mark_distilled, event_ids=due.loose))
+                await self.db.write(partial(events.mark_distilled, event_ids=due.loose))
             for start in range(0, len(plans), _EPISODES_PER_TRANSACTION):
                 some = plans[start : start + _EPISODES_PER_TRANSACTION]
                 work = partial(write_episodes, plans=some, session=due.session, now=now)
-                for plan, outcome in zip(some, await self._db.write(work), strict=True):
+                for plan, (counts, again) in zip(some, await self.db.write(work), strict=True):
                     self._again.difference_update(plan.event_ids)
-                    self._again.update(outcome.again)
-                    self._report_episode(outcome.counts, len(plan.event_ids))
+                    self._again.update(again)
+                    self._report_episode(counts, len(plan.event_ids))
             self._again.difference_update(due.loose)
             await self._prove_notes(due.session.id, now)
             return True
@@ -174,15 +168,15 @@ class Distiller:
     async def _prove_notes(self, session_id: int, now: int) -> None:
         """Prove notes of a session whose words have arrived by now."""
         since = now - proving.WAIT_MS
-        if not await self._db.read(lambda tx: summaries.unproved_notes(tx, session_id, since)):
+        if not await self.db.read(lambda tx: summaries.unproved_notes(tx, session_id, since)):
             return
-        if await self._db.write(lambda tx: proving.prove_waiting(tx, session_id, now)):
-            self._on_written()
+        if await self.db.write(lambda tx: proving.prove_waiting(tx, session_id, now)):
+            self.on_written()
 
     def _report_episode(self, outcomes: Mapping[str, int], event_count: int) -> None:
         self._episodes += 1
         self._outcomes.update(outcomes)
         written = {name: outcomes[name] for name in _CHANGES_REPORTED if outcomes.get(name)}
-        self._log.info("episode_distilled", events=event_count, **written)
+        log.get(self.name).info("episode_distilled", events=event_count, **written)
         if written:
-            self._on_written()
+            self.on_written()

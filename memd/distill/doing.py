@@ -5,7 +5,9 @@ directory for temporary files.
 """
 
 import re
-from collections.abc import Callable, Sequence
+from collections.abc import Mapping, Sequence
+from functools import cache
+from typing import Any
 
 from memd.caches import cached
 from memd.distill.edits import FileEdit
@@ -14,12 +16,6 @@ from memd.distill.proof import checks, shell
 from memd.patterns import compile_lazily
 from memd.text import unique, words
 
-_PACKAGE_TOOLS = words("npm pnpm yarn bun pip pip3 uv poetry cargo go brew apt apt-get dnf yum apk gem bundle")  # fmt: skip
-_PACKAGE_VERBS = frozenset(words("install add remove uninstall upgrade update sync i get"))
-_SERVICE_TOOLS = words("systemctl service launchctl supervisorctl pm2")
-_SERVICE_VERBS = frozenset(words("start stop restart reload enable disable load unload bootstrap bootout"))  # fmt: skip
-_GIT_VERBS = "commit mv rm merge rebase revert push apply am cherry-pick filter-branch filter-repo"
-_FORGE_VERBS = frozenset(words("create merge close edit ready comment reopen set delete run rerun review"))  # fmt: skip
 _CLOUD_VERB = compile_lazily(r"^(?:create|update|delete|put|modify|attach|detach|deploy|add|remove)(?:-|$)")  # fmt: skip
 _WRITES_ROWS = compile_lazily(
     r"\b(?:insert\s+into|update\s+\S+\s+set|delete\s+from"
@@ -98,7 +94,7 @@ def _line_leaves_something(line: str, depth: int) -> bool:
     return any(_command_leaves(one.words, depth) for one in shell.parse_line(line))
 
 
-def _command_leaves(given: Sequence[str], depth: int) -> bool:
+def _command_leaves(given: Sequence[str], depth: int) -> bool:  # noqa: PLR0911  # a list of cases, in order
     """Return whether one command is work: of a shell elsewhere, its line; of another tool, by its row in the table."""
     tool, rest = _read_tool(given)
     if rest[:2] == ["-m", "pip"]:
@@ -106,8 +102,28 @@ def _command_leaves(given: Sequence[str], depth: int) -> bool:
     verbs = [word for word in rest if not word.startswith("-")]
     if tool == "ssh":
         return depth < _NESTING_MAX and _line_leaves_something(" ".join(verbs[1:]), depth + 1)
-    judge = _WORK.get(tool)
-    return judge(verbs, rest) if judge else False
+    if tool == "git" and verbs[:1] == ["tag"]:
+        return len(verbs) > 1 and not _LISTS_TAGS.intersection(rest)
+    row = _read_work().get(tool, {})
+    match row.get("how"):
+        case "files":
+            return bool(verbs) and not _TEMPORARY.search(verbs[-1])
+        case "in place":
+            return any(map(_IN_PLACE.match, rest))
+        case "cloud":
+            return any(map(_CLOUD_VERB.match, verbs[:4]))
+        case "rows":
+            return any(map(_WRITES_ROWS.search, rest))
+        case "second verb":
+            return verbs[:1] != ["api"] and verbs[1:2] != [] and verbs[1] in row["verbs"]
+        case _:
+            return any(" ".join(verbs[:count]) in row.get("verbs", ()) for count in (1, 2))
+
+
+@cache
+def _read_work() -> Mapping[str, Mapping[str, Any]]:
+    """Each tool that may do work → its row of the table."""
+    return {tool: row for row in shell.TOOLS.rows["work"] for tool in row["tools"].split()}
 
 
 def _read_tool(given: Sequence[str]) -> tuple[str, list[str]]:
@@ -121,36 +137,3 @@ def _read_tool(given: Sequence[str]) -> tuple[str, list[str]]:
     while len(rest) > 1 and rest[0] in _OPTION_WITH_VALUE:
         rest = rest[2:]
     return left[0].rsplit("/", 1)[-1], rest
-
-
-Judge = Callable[[Sequence[str], Sequence[str]], bool]
-
-
-def _has_verb(verbs: frozenset[str], position: int = 0) -> Judge:
-    return lambda given, _: bool(verbs.intersection(given[position : position + 1]))
-
-
-def _git_leaves(verbs: Sequence[str], rest: Sequence[str]) -> bool:
-    if verbs[:1] == ["tag"]:
-        return len(verbs) > 1 and not _LISTS_TAGS.intersection(rest)
-    return bool(verbs) and verbs[0] in _GIT_VERBS.split()
-
-
-_WORK: dict[str, Judge] = {
-    "git": _git_leaves,
-    "kubectl": _has_verb(frozenset(words("apply create delete patch scale set rollout"))),
-    "terraform": _has_verb(frozenset(words("apply destroy import"))),
-    "helm": _has_verb(frozenset(words("install upgrade uninstall rollback"))),
-    "docker": lambda verbs, _: verbs[:1] == ["compose"] and verbs[1:2] in (["up"], ["down"], ["restart"]),
-    **dict.fromkeys(_PACKAGE_TOOLS, _has_verb(_PACKAGE_VERBS)),
-    **dict.fromkeys(_SERVICE_TOOLS, _has_verb(_SERVICE_VERBS)),
-    **dict.fromkeys(
-        words("mv rm rmdir cp ln chmod chown patch rsync scp"),
-        lambda verbs, _: bool(verbs) and not _TEMPORARY.search(verbs[-1]),
-    ),
-    **dict.fromkeys(("sed", "perl"), lambda _, rest: any(map(_IN_PLACE.match, rest))),
-    **dict.fromkeys(("gh", "glab"), lambda verbs, _: verbs[:1] != ["api"] and bool(_FORGE_VERBS.intersection(verbs[1:2]))),
-    **dict.fromkeys(words("aws gcloud az doctl fly heroku"), lambda verbs, _: any(map(_CLOUD_VERB.match, verbs[:4]))),
-    **dict.fromkeys(words("psql mysql sqlite3 duckdb mariadb"), lambda _, rest: any(map(_WRITES_ROWS.search, rest))),
-}  # fmt: skip
-"""Tool → whether it leaves something, by its words without options and by all of them."""

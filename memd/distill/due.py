@@ -4,7 +4,6 @@ An episode is due when it has events that were not distilled yet and has ended, 
 A turn is always read whole, so distilling it again never sees less of it than the first time.
 """
 
-import itertools
 from collections.abc import Iterator, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field, replace
@@ -90,10 +89,9 @@ def find_pending_sessions(tx: Connection, through: int | None) -> list[int]:
 
     A caller waits for that event with a deadline, so it must not queue behind a whole import.
     """
-    waiting = events.pending_sessions(tx)
     asked = events.events_by_ids(tx, [through]) if through is not None else {}
     first = {event.session_id for event in asked.values()}
-    return sorted(waiting, key=lambda number: number not in first)
+    return sorted(events.pending_sessions(tx), key=lambda number: number not in first)
 
 
 def load_due(tx: Connection, request: DueRequest) -> DueBatch | None:
@@ -114,7 +112,7 @@ def load_due(tx: Connection, request: DueRequest) -> DueBatch | None:
         for one in episodes
         if one.events[0].turn is None or one.key in turns  # else a part of it is not read
         if (ids := [event.id for event in one.events if event.id in asked])
-        if one.ended_by is not None or (request.through is not None and min(ids) <= request.through)
+        if one.is_over or (request.through is not None and min(ids) <= request.through)
     ]
     if is_cut and len(due) > 1 and due[-1] is episodes[-1] and due[-1].events[0].turn is None:
         due.pop()
@@ -272,17 +270,14 @@ class _WorkReader:
         if turn.turn:
             found = events.turn_events(self.tx, self.session.id, [turn.turn], PIECE_EVENTS_MAX)
         else:
-            until = next((one.at for one in self.turns if one.at > turn.at), _FOREVER)
-            found = events.events_between(
-                self.tx, self.session.id, turn.at, until, PIECE_EVENTS_MAX
-            )
+            found = events.events_between(*self._find_time_span(turn), PIECE_EVENTS_MAX)
         whole = split_episodes(found, self.now, self.idle_ms)
         return next((one for one in whole if one.key == turn.key), None)
 
     def _find_time_span(self, turn: TurnOutline) -> tuple[Connection, int, int, int]:
         """Find where a turn's events are: from its prompt to that of the turn after it, in UTC milliseconds."""
-        ends = (after.at for one, after in itertools.pairwise(self.turns) if one.key == turn.key)
-        return self.tx, self.session.id, turn.at, next(ends, _FOREVER)
+        until = next((one.at for one in self.turns if one.at > turn.at), _FOREVER)
+        return self.tx, self.session.id, turn.at, until
 
     def _add_edits_and_answer(self, turn: TurnOutline) -> TurnOutline:
         """The turn with whether it changed files, and if it was interrupted with the agent's last words in it."""

@@ -8,7 +8,6 @@ Clients change the shape of payloads between versions, so a field of an unexpect
 What memd itself returned or injected is left out here, so that no rule can see it.
 """
 
-import enum
 import posixpath
 import re
 from collections.abc import Iterable, Mapping, Sequence
@@ -37,18 +36,12 @@ from memd.models import (
 )
 from memd.text import digest, is_private, one_line, unique
 
-EpisodeEnd = Literal["stop", "prompt", "compact", "session_end", "idle"]
-
 NOISE_KINDS = frozenset(
     {EventKind.SESSION_START, EventKind.SESSION_END, EventKind.NOTIFICATION, EventKind.OTHER}
 )
 """Kinds that make no episode of their own."""
-_ENDING_KINDS: dict[EventKind, EpisodeEnd] = {
-    EventKind.PROMPT: "prompt",
-    EventKind.COMPACT_START: "compact",
-    EventKind.COMPACT_END: "compact",
-    EventKind.SESSION_END: "session_end",
-}
+_COMPACTION_KINDS = frozenset({EventKind.COMPACT_START, EventKind.COMPACT_END})
+_ENDING_KINDS = _COMPACTION_KINDS | {EventKind.PROMPT, EventKind.SESSION_END}
 _TOOL_ANSWER_KINDS = frozenset(
     {EventKind.TOOL_RESULT, EventKind.TOOL_FAILURE, EventKind.TOOL_REFUSED, EventKind.AGENT_TEXT}
 )
@@ -66,23 +59,9 @@ PROJECT_DIRECTORY = "/@project"
 _LEADING_CD = re.compile(r"\s*cd\s+([^\s;&|]+)\s*(?:&&|;|\n)")
 
 
-class Role(enum.Enum):
-    """The role of a turn in the piece of work that it belongs to."""
-
-    HEAD = enum.auto()
-    """It begins the piece."""
-    RESUMED = enum.auto()
-    """It goes on with what was left unfinished."""
-    FOLLOWS = enum.auto()
-    """It answers, checks or commits in a few words, and changes no file."""
-
-
-@dataclass(frozen=True, slots=True)
-class LaterTurn:
-    """The events of a turn that goes on with the work of an earlier one."""
-
-    role: Role
-    events: tuple[Event, ...]
+Role = Literal["head", "resumed", "follows"]
+"""A turn begins a piece of work, goes on with what was left unfinished, or answers, checks or commits in a few words and
+changes no file."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,12 +71,12 @@ class Episode:
     key: str
     """The client's id of the turn, or `event-<id of its first event>`."""
     events: tuple[Event, ...]
-    ended_by: EpisodeEnd | None
-    """None while it may go on."""
+    is_over: bool
+    """Whether it has ended; it may still grow."""
     continues: str = ""
     """The key of the episode that tells of its work, if that is another one."""
-    later: tuple[LaterTurn, ...] = ()
-    """The turns that go on with its work, in order."""
+    later: tuple[tuple[Role, tuple[Event, ...]], ...] = ()
+    """The role and the events of each turn that goes on with its work, in order."""
     heard: str = ""
     """The agent's last words before it."""
     is_due: bool = True
@@ -120,7 +99,7 @@ def split_episodes(events: Sequence[Event], now: int, idle_ms: int) -> list[Epis
             groups[f"event-{_find_first(group).id}"] = group
     boundaries = [event for event in ordered if event.kind in _ENDING_KINDS or find_sender(event)]
     episodes = [
-        Episode(key, tuple(group), _find_end(group, boundaries, now, idle_ms))
+        Episode(key, tuple(group), _is_over(group, boundaries, now, idle_ms))
         for key, group in groups.items()
         if any(event.kind not in NOISE_KINDS for event in group)
     ]
@@ -143,7 +122,7 @@ def is_compaction(event: Event) -> bool:
     if event.kind is EventKind.SUBAGENT_STOP:
         answer = text_at(event.payload, "last_assistant_message")
         return event.payload.get("agent_type") == "" and (not answer or "<summary>" in answer)
-    return event.kind in (EventKind.COMPACT_START, EventKind.COMPACT_END)
+    return event.kind in _COMPACTION_KINDS
 
 
 def name_agent(event: Event) -> str:
@@ -196,22 +175,17 @@ def _starts_episode(group: Sequence[Event], event: Event, idle_ms: int) -> bool:
     return event.at - last.at >= idle_ms and event.kind not in _TOOL_ANSWER_KINDS
 
 
-def _find_end(
-    group: Sequence[Event], boundaries: Sequence[Event], now: int, idle_ms: int
-) -> EpisodeEnd | None:
+def _is_over(group: Sequence[Event], boundaries: Sequence[Event], now: int, idle_ms: int) -> bool:
     telling = [e for e in group if e.kind not in NOISE_KINDS]
     last = max(telling, key=_time_key)
-    if last.kind is EventKind.STOP:
-        return "stop"
-    if last.kind in (EventKind.COMPACT_START, EventKind.COMPACT_END):
-        # The agent is about to lose its context: what the turn has decided so far must be stored.
-        return "compact"
+    # Before a compaction the agent is about to lose its context: what the turn has decided so far must be stored.
+    if last.kind is EventKind.STOP or last.kind in _COMPACTION_KINDS:
+        return True
     own = {event.id for event in telling}
-    for boundary in boundaries:
-        if _time_key(boundary) > _time_key(last) and boundary.id not in own:
-            return _ENDING_KINDS.get(boundary.kind, "prompt")
+    if any(_time_key(one) > _time_key(last) and one.id not in own for one in boundaries):
+        return True
     # A turn that ends in the future was stamped before the clock was set back.
-    return "idle" if abs(now - max(e.at for e in group)) >= idle_ms else None
+    return abs(now - max(e.at for e in group)) >= idle_ms
 
 
 _USER = "User"
@@ -267,15 +241,6 @@ class Refusal:
     """The words that the user typed instead; an empty text if nothing."""
     tool: str
     tool_input: Mapping[str, Any]
-
-
-@dataclass(frozen=True, slots=True)
-class DeniedCall:
-    """A tool call that the client did not let run by its own judgment, without asking the user."""
-
-    what: str
-    """The command or the file, else the tool's name."""
-    reason: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -353,7 +318,8 @@ class Story:
     """The sender of the prompt, where no person typed it."""
     broken_off: str = ""
     """The error of the model's API with which the turn ended; empty if it did not."""
-    denials: tuple[DeniedCall, ...] = ()
+    denials: tuple[tuple[str, str], ...] = ()
+    """Calls that the client did not let run by its own judgment, without asking the user: (what, why)."""
     worked_at: int = 0
     """The time of the last tool call of the session's own agent that came back, questions aside; 0 if there was none."""
     shown: tuple[str, ...] = ()
@@ -391,15 +357,12 @@ def read_story(events: Sequence[Event], context: EpisodeContext) -> Story:
     if not answers and any(map(_has_told_answer, events)):
         answers = texts[-1:]
         closing = {said.text for said in answers}
-    last_ending = next(
-        (e for e in reversed(events) if e.kind is EventKind.STOP or e.name == _FAILED_STOP), None
-    )
-    is_broken = last_ending is not None and last_ending.name == _FAILED_STOP
+    endings = [e for e in events if e.kind is EventKind.STOP or e.name == _FAILED_STOP]
     commands = tuple(run for event in events if (run := read_command(event, context.roots)))
     shown = (text_at(event.payload, "tool_response", "file", "content") for event in events)
     return Story(
         sender=next(filter(None, map(find_sender, events)), ""),
-        broken_off=_read_api_error(last_ending) if last_ending and is_broken else "",
+        broken_off=_read_api_error(endings[-1:]),
         denials=tuple(_read_denial(event) for event in events if event.name == _DENIED),
         prompts=_read_utterances(events, EventKind.PROMPT, "prompt", context),
         answers=answers,
@@ -445,29 +408,31 @@ def _read_utterances(
         if kind is not EventKind.SUBAGENT_STOP and event.agent:
             continue  # a subagent is prompted by an agent, not by the user
         text = strip_injected(text_at(event.payload, key), context.own_tags)
-        is_prompt = kind is EventKind.PROMPT
-        is_others = is_prompt and (
-            is_machine_text(text) or find_prompt_origin(event.payload) != USER
-        )
-        if text and not is_others:
-            agent = text_at(event.payload, "agent_type") or "Assistant"
-            if agent in {_USER, _ALLEGED}:
-                agent = "Assistant"  # a subagent of this name is not the user
-            speaker = _name_person(event) if is_prompt else agent
+        speaker = text_at(event.payload, "agent_type") or "Assistant"
+        if speaker in {_USER, _ALLEGED}:
+            speaker = "Assistant"  # a subagent of this name is not the user
+        if kind is EventKind.PROMPT:
+            speaker = _name_person(event)
+            if is_machine_text(text) or find_prompt_origin(event.payload) != USER:
+                continue
+        if text:
             found.append(Utterance(event.id, event.at, text, speaker))
     return tuple(found)
 
 
-def _read_api_error(event: Event) -> str:
-    said = text_at(event.payload, "last_assistant_message") or text_at(event.payload, "error")
-    return one_line(said, _API_ERROR_CHARACTERS) or "unknown"
+def _read_api_error(last_ending: Sequence[Event]) -> str:
+    for event in last_ending:
+        if event.name == _FAILED_STOP:
+            said = (text_at(event.payload, key) for key in ("last_assistant_message", "error"))
+            return one_line(next(filter(None, said), ""), _API_ERROR_CHARACTERS) or "unknown"
+    return ""
 
 
-def _read_denial(event: Event) -> DeniedCall:
-    given = event.payload.get("tool_input")
-    named = (text_at(given, key) for key in ("command", "file_path", "url", "notebook_path")) if isinstance(given, Mapping) else ()  # fmt: skip
-    what = next(filter(None, named), event.tool or "")
-    return DeniedCall(what, text_at(event.payload, "reason"))
+def _read_denial(event: Event) -> tuple[str, str]:
+    """The command or the file of a call that the client denied, else the tool's name; and why."""
+    keys = ("command", "file_path", "url", "notebook_path")
+    named = (text_at(event.payload, "tool_input", key) for key in keys)
+    return next(filter(None, named), event.tool or ""), text_at(event.payload, "reason")
 
 
 def _name_person(event: Event) -> str:
@@ -518,9 +483,6 @@ def read_command(event: Event, roots: Sequence[str]) -> ShellCommand | None:
     is_over = event.kind in (EventKind.TOOL_RESULT, EventKind.TOOL_FAILURE)
     if event.tool not in ("Bash", "PowerShell") or not command or not is_over:
         return None
-    interrupted = _is_set(event.payload, "is_interrupt") or _is_set(
-        event.payload.get("tool_response"), "interrupted"
-    )
     directory, line = _localize_command(text_at(event.payload, "cwd"), command, roots)
     return ShellCommand(
         event_id=event.id,
@@ -529,7 +491,8 @@ def read_command(event: Event, roots: Sequence[str]) -> ShellCommand | None:
         description=text_at(event.payload, "tool_input", "description").strip(),
         output=_read_output(event)[-_OUTPUT_CHARACTERS:],
         failed=event.kind is EventKind.TOOL_FAILURE,
-        is_interrupted=interrupted,
+        is_interrupted=_is_set(event.payload, "is_interrupt")
+        or _is_set(event.payload.get("tool_response"), "interrupted"),
         is_background=_is_set(event.payload.get("tool_input"), "run_in_background"),
         directory=directory,
         line=line,

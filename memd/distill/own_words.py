@@ -15,13 +15,12 @@ from memd.belief import polarity
 from memd.caches import cached
 from memd.distill import text as sentences
 from memd.distill import vetoes
-from memd.distill.vetoes import BULLET, OPAQUE, Line
-from memd.patterns import Table, compile_lazily
+from memd.distill.vetoes import BULLET, OPAQUE, SPEECH, Line
+from memd.patterns import compile_lazily
 from memd.text import find_emphasis, find_sentence_ends, first_word
 
-_VERB_LISTS = Table("distill/verbs.toml").rows
-BEHAVIOUR = frozenset(_VERB_LISTS["behaviour"].split())
-VERBS = BEHAVIOUR | frozenset(_VERB_LISTS["conduct"].split())
+BEHAVIOUR = SPEECH.list_words("behaviour")
+VERBS = BEHAVIOUR | SPEECH.list_words("conduct")
 """Verbs with which people order something."""
 _CHARACTERS_READ_MAX = 20_000
 _MESSAGES_CACHED = 256
@@ -266,19 +265,6 @@ def _read_blocks(text: str, bare: str) -> list[list[Line]]:
 
 # ── Leads and sentences ───────────────────────────────────────────────────────────────────────────
 
-_TOPIC = r"(?: (?:for|in|on|of|about|regarding) (?:the |our |this |my |all )?[\w/.-]+(?: [\w/.-]+){0,3})?"
-_OWN_LEAD = compile_lazily(
-    r"(?:(?:ok(?:ay)?|so|and|also|but|please|now|then|yes|no|one last|one more|another|a|the|my|our|new|final|important|general|basic|some"
-    r"|a few|two|three|these|standing|house|ground|coding|project|team|quick|small|follow|respect|keep to|stick to|apply|obey|note|take a note of"
-    r"|write down|record|log|heads?|just|for)[ ,]+)*"
-    r"(?:rules?|instructions?|preferences?|conventions?|reminder|remember|note(?: that)?|nb|n\.b\.|ps|p\.s\.|important|please|fyi|for your information"
-    r"|for the record|just so you know|heads[- ]up|keep in mind|bear in mind|don't forget|from now on|in (?:the )?future|going forward"
-    r"|moving forward|henceforth|one thing|thing|request|always|never|decision(?: (?:is|was))?|decided|to-?do|todo|correction|update|fact"
-    r"|(?:we|i)(?:'ve| have)? changed (?:our|my) minds?)"
-    + _TOPIC
-    + r"\s*(?:to follow|from now on|for you)?",
-    re.IGNORECASE,
-)
 _COLON = compile_lazily(r":(?=\s|$)|\s[-–—](?=\s)")  # dashes as people type them
 
 
@@ -389,7 +375,7 @@ def _read_lead(sentence: OwnSentence) -> tuple[OwnSentence, _Follows]:
     while match := _COLON.search(sentence.bare, sentence.start):
         lead = sentence.bare[sentence.start : match.start()].strip()
         after = sentence.bare[match.end() :]
-        if not any(map(_OWN_LEAD.fullmatch, (lead, sentences.strip_politeness(lead)))):
+        if not any(map(SPEECH["own lead"].fullmatch, (lead, sentences.strip_politeness(lead)))):
             if sentence.lead or not match.group().startswith(":"):
                 break  # `Decision: batch size: 500`, or a dash inside a sentence
             end = match.start()

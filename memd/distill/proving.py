@@ -11,7 +11,16 @@ from typing import Any
 
 from memd.belief import supersede
 from memd.belief.notes import name_proof, split_note
-from memd.belief.proof import Proof, QuotedNote, Said, Spoken, SpokenRecord, Unproved, prove
+from memd.belief.proof import (
+    Proof,
+    QuotedNote,
+    Said,
+    Spoken,
+    SpokenRecord,
+    Unproved,
+    prove,
+    words_of,
+)
 from memd.distill.edits import EDIT_TOOLS
 from memd.distill.episodes import QUESTION_TOOL, EpisodeContext, Story, Utterance, read_story
 from memd.distill.offers import read_options
@@ -21,6 +30,7 @@ from memd.models import Event, SessionRef
 from memd.paths import name_device
 from memd.store import events, projects, summaries, usage
 from memd.store.database import Connection
+from memd.store.turns import TurnFilter, match_turns
 
 _TYPED_CHARACTERS_MAX = 800
 """A message up to this length was typed, whatever of it looks unusual, unless it is marked as shown."""
@@ -96,9 +106,26 @@ def read_record(tx: Connection, session_id: int, claim: QuotedNote) -> SpokenRec
         (one.at, "\n".join(_list_strings([one.payload.get(key) for key in _OUTPUT_KEYS])))
         for one in found
     ]
+    if outputs and (since := _find_typed_earlier(tx, session_id, claim.quote)) is not None:
+        outputs = [(at, text) for at, text in outputs if at < since]
     said = tuple(_keep_command_arguments(list_said(story), record))
     edits = [at for tool, at in usage.tools_after(tx, session_id, 0) if tool in EDIT_TOOLS]
     return SpokenRecord(said, tuple(list_spoken(story)), outputs, edits)
+
+
+def _find_typed_earlier(tx: Connection, session_id: int, quote: str) -> int | None:
+    """Find when the user first typed these words in an earlier session here: a tool that printed them since repeats him."""
+    own = projects.session(tx, session_id)
+    phrase = " ".join(words_of(quote))
+    if own is None or not phrase:
+        return None
+    where = TurnFilter((own.project_id,), until=own.started_at)
+    typed = (
+        one.at
+        for one in match_turns(tx, f'"{phrase}"', where, _OUTPUTS_MAX)
+        if one.role == "user" and phrase in " ".join(words_of("\n".join(own_parts(one.text))))
+    )
+    return min(typed, default=None)
 
 
 def _keep_command_arguments(said: Iterable[Said], record: Sequence[Event]) -> Iterator[Said]:

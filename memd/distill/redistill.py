@@ -13,10 +13,10 @@ make of them.
 
 import json
 from collections import Counter
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
-from typing import Any, Literal, get_args
+from typing import Any
 
 import anyio
 import anyio.to_thread
@@ -65,19 +65,9 @@ _TRIES_MAX = 5
 """A session in which events arrive all the time is left; what arrives is distilled by today's rules."""
 _RULES_NOTE, _PROGRESS_NOTE = "rules", "redistilling"
 
-Change = Literal["created", "revised", "deleted", "kept"]
-
-
-@dataclass(frozen=True, slots=True)
-class MemoryChange:
-    """The change of one memory when its session is distilled again."""
-
-    change: Change
-    id: int
-    kind: str
-    title: str
-    was: str = ""
-    """The former title of a revised one; why one is kept that the rules no longer say."""
+_CHANGES = ("created", "revised", "deleted", "kept")
+MemoryChange = dict[str, Any]
+"""`change`: one of these; `id`, `kind` and `title` of the memory; `was`: the former title, or why it is kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -109,11 +99,11 @@ class _Preview(Exception):
 
 def report_changes(changes: Sequence[MemoryChange], *, is_dry_run: bool) -> dict[str, Any]:
     """Report what distilling again changed, or would change, as `memd distill --again` tells it."""
-    counts = Counter(one.change for one in changes)
+    counts = Counter(one["change"] for one in changes)
     return {
         "is_dry_run": is_dry_run,
-        **{name: counts[name] for name in get_args(Change)},
-        "changes": [asdict(one) for one in changes[:CHANGES_LISTED_MAX]],
+        **{name: counts[name] for name in _CHANGES},
+        "changes": changes[:CHANGES_LISTED_MAX],
     }
 
 
@@ -142,35 +132,29 @@ class RedistillProgress:
         ledger.write_note(tx, _PROGRESS_NOTE, json.dumps(asdict(self)))
 
 
+@dataclass(eq=False)
 class Redistiller:
     """Distils again what older rules have made."""
 
-    name = "redistiller"
-
-    def __init__(
-        self,
-        db: Database,
-        config: DistillConfig,
-        clock: Callable[[], int],
-        on_written: Callable[[], None],
-    ) -> None:
-        """`clock` returns UTC milliseconds; `on_written` is called after summaries have changed."""
-        self._db = db
-        self._config = config
-        self._clock = clock
-        self._on_written = on_written
-        self._wakeup = AutoResetEvent()
-        self._progress: RedistillProgress | None = None
-        self._left = 0
-        self._waiting: list[tuple[list[MemoryChange], anyio.Event]] = []
-        """For each caller the changes since it asked, and what tells it that the run has ended."""
-        self._last_error: str | None = None
+    db: Database
+    config: DistillConfig
+    clock: Callable[[], int]
+    """Returns UTC milliseconds."""
+    on_written: Callable[[], None]
+    """Called after summaries have changed."""
+    name: str = "redistiller"
+    _wakeup: AutoResetEvent = field(default_factory=AutoResetEvent)
+    _progress: RedistillProgress | None = None
+    _left: int = 0
+    _waiting: list[tuple[list[MemoryChange], anyio.Event]] = field(default_factory=list)
+    """For each caller the changes since it asked, and what tells it that the run has ended."""
+    _last_error: str | None = None
 
     async def run(self) -> None:
         """Distil again what older rules made, then whatever is asked for, until cancelled."""
-        await self._db.write(begin_if_outdated)
+        await self.db.write(begin_if_outdated)
         while True:
-            self._progress = await self._db.read(RedistillProgress.read)
+            self._progress = await self.db.read(RedistillProgress.read)
             if self._progress is not None:
                 await self._distil_all(self._progress)
             await self._wakeup.wait()
@@ -188,7 +172,7 @@ class Redistiller:
         changes, has_ended = list[MemoryChange](), anyio.Event()
         self._waiting.append((changes, has_ended))
         if self._progress is None:
-            await self._db.write(RedistillProgress().write)
+            await self.db.write(RedistillProgress().write)
         self._wakeup.set()
         await has_ended.wait()
         return report_changes(changes, is_dry_run=False)
@@ -201,25 +185,25 @@ class Redistiller:
         return report_changes(changes, is_dry_run=True)
 
     async def _list_sessions(self, after: tuple[int, int]) -> AsyncIterator[Session]:
-        while session := await self._db.read(partial(projects.next_session, after=after)):
+        while session := await self.db.read(partial(projects.next_session, after=after)):
             yield session
             after = session.started_at, session.id
 
     async def _distil_all(self, progress: RedistillProgress) -> None:
         """Distil every session that is left again, and note that today's rules have made them all."""
         async for session in self._list_sessions(progress.after):
-            self._left = await self._db.read(partial(projects.count_sessions, after=progress.after))
+            self._left = await self.db.read(partial(projects.count_sessions, after=progress.after))
             changes = await self._distil_session(session, is_dry_run=False)
-            counts = Counter(progress.counts) + Counter(one.change for one in changes)
+            counts = Counter(progress.counts) + Counter(one["change"] for one in changes)
             after = session.started_at, session.id
             progress = RedistillProgress(RULES_VERSION, after, progress.done + 1, dict(counts))
-            await self._db.write(progress.write)
+            await self.db.write(progress.write)
             self._progress = progress
             for told, _ in self._waiting:
                 told.extend(changes)
-            if any(one.change != "kept" for one in changes):
-                self._on_written()
-        await self._db.write(finish)
+            if any(one["change"] != "kept" for one in changes):
+                self.on_written()
+        await self.db.write(finish)
         log.get(self.name).info("distilled_again", sessions=progress.done, **progress.counts)
         self._progress = None
         while self._waiting:
@@ -234,7 +218,7 @@ class Redistiller:
                 if rewrite is None:
                     break
                 for part in _slice_steps(rewrite.plans):
-                    step = partial(rewrite_episodes, rewrite=rewrite, part=part, now=self._clock())
+                    step = partial(rewrite_episodes, rewrite=rewrite, part=part, now=self.clock())
                     changes += await self._write(step, is_dry_run=is_dry_run)
             except SessionChanged:
                 continue
@@ -245,10 +229,10 @@ class Redistiller:
         return changes
 
     async def _plan_session(self, session: Session) -> SessionRewrite | None:
-        idle_ms, days = self._config.idle_s * 1000, self._config.task_days
-        request = DueRequest(session.id, self._clock(), idle_ms, task_days=days)
+        idle_ms, days = self.config.idle_s * 1000, self.config.task_days
+        request = DueRequest(session.id, self.clock(), idle_ms, task_days=days)
         began = anyio.current_time()
-        read = await self._db.read(partial(read_session, session=session, request=request))
+        read = await self.db.read(partial(read_session, session=session, request=request))
         await self._pause(began)
         if read is None:
             return None
@@ -268,7 +252,7 @@ class Redistiller:
     ) -> list[MemoryChange]:
         began = anyio.current_time()
         try:
-            return await self._db.write(partial(_preview, work=work) if is_dry_run else work)
+            return await self.db.write(partial(_preview, work=work) if is_dry_run else work)
         except _Preview as done:
             return list(done.args[0])
         finally:
@@ -319,32 +303,33 @@ def read_session(tx: Connection, session: Session, request: DueRequest) -> Sessi
     partial = events.compacted_ids(tx, session.id) | events.pending_ids(tx, session.id)
     # A memory that was forgotten would come back in another slot.
     slots = _FORGETTABLE_SLOTS if ledger.has_forgotten(tx) else ()
-    whole = [
-        one
+    left = {
+        one.key
         for one in episodes
-        if not any(ledger.is_forgotten(tx, slot_uid(session, one.key, slot)) for slot in slots)
-        and not any(event.id in partial for event in one.events)
-    ]
-    left = {one.key for one in episodes} - {one.key for one in whole}
-    whole = join_all(found, whole)
-    known = [s for s in summaries.captured_summaries(tx, session.id) if s.episode not in left]
-    sources = {s.id: frozenset(event for event, _ in links.sources_of(tx, s.id)) for s in known}
-    # An event that was forgotten took its edge along.
-    gone = {number for number, found in sources.items() if not found or found & partial}
+        if any(ledger.is_forgotten(tx, slot_uid(session, one.key, slot)) for slot in slots)
+        or any(event.id in partial for event in one.events)
+    }
+    whole = join_all(found, [one for one in episodes if one.key not in left])
+    known = summaries.captured_summaries(tx, session.id)
+    old = {one.id: one for one in known if one.episode not in left}
+    sources = {i: frozenset(event for event, _ in links.sources_of(tx, i)) for i in old}
     # Without a prompt nothing yields the memory of a whole turn.
     prompted = {
         one.key
         for one in episodes
         if any(event.kind is EventKind.PROMPT or find_sender(event) for event in one.events)
     }
-    for one in known:
-        is_turn = one.uid == slot_uid(session, one.episode or "", "turn")
-        if is_turn and one.episode not in prompted:
-            gone.add(one.id)
+    gone = frozenset(
+        number
+        for number, one in old.items()
+        # An event that was forgotten took its edge along.
+        if not sources[number]
+        or sources[number] & partial
+        or (one.episode not in prompted and one.uid == slot_uid(session, one.episode or "", "turn"))
+    )
     context, files = read_context(tx, session, whole, request)
     batch = DueBatch(session, tuple(whole), context, frozenset(), (), known_files=files)
-    old = {one.id: one for one in known}
-    return SessionRewrite(batch, state, old, sources, frozenset(gone)) if whole else None
+    return SessionRewrite(batch, state, old, sources, gone) if whole else None
 
 
 def match_plans(rewrite: SessionRewrite, plans: Sequence[EpisodePlan]) -> SessionRewrite:
@@ -416,11 +401,7 @@ def _rewrite_episode(
     tx: Connection, rewrite: SessionRewrite, plan: EpisodePlan, session: Session, now: int
 ) -> dict[int, str]:
     """Write one episode again; memory that the rules no longer say → why it is kept."""
-    matched = {
-        draft.slot: rewrite.matches[plan.episode, draft.slot]
-        for draft in plan.drafts
-        if (plan.episode, draft.slot) in rewrite.matches
-    }
+    matched = {s: one for (episode, s), one in rewrite.matches.items() if episode == plan.episode}
     there = {one.id: one for one in summaries.episode_summaries(tx, session.id, plan.episode)}
     known = {**there, **summaries.summaries_by_ids(tx, tuple(matched.values()))}
     fixed = _explain_why_kept(tx, known.values(), rewrite.gone)
@@ -495,15 +476,18 @@ def _explain_why_kept(
 
 def _compare_memories(
     before: Mapping[int, Summary], after: Mapping[int, Summary], kept: Mapping[int, str]
-) -> Iterable[MemoryChange]:
+) -> Iterator[MemoryChange]:
+    def tell(change: str, one: Summary, was: str = "") -> MemoryChange:
+        return {"change": change, "id": one.id, "kind": one.kind, "title": one.title, "was": was}
+
     for number, one in after.items():
         was = before.get(number)
         if was is None:
-            yield MemoryChange("created", number, one.kind, one.title)
+            yield tell("created", one)
         elif (was.kind, was.title, was.body) != (one.kind, one.title, one.body):
-            yield MemoryChange("revised", number, one.kind, one.title, was.title)
+            yield tell("revised", one, was.title)
     for number, one in before.items():
         if number not in after:
-            yield MemoryChange("deleted", number, one.kind, one.title)
+            yield tell("deleted", one)
         elif number in kept:
-            yield MemoryChange("kept", number, one.kind, one.title, kept[number])
+            yield tell("kept", one, kept[number])

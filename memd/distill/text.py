@@ -12,7 +12,7 @@ from typing import Literal
 
 from memd.belief.polarity import count_telling_words, is_small_talk
 from memd.caches import cached
-from memd.distill.vetoes import begins_data, is_data
+from memd.distill.vetoes import SPEECH, begins_data, is_data
 from memd.machine_text import CLIENT_TAGS, read_plan, strip_blocks
 from memd.patterns import compile_lazily
 from memd.text import WORD, first_word, normalised, one_line, strip_emphasis, words
@@ -32,41 +32,14 @@ _FENCE = compile_lazily(r"^[ \t]*(```|~~~).*?(?:^[ \t]*\1[ \t]*$|\Z)", re.MULTIL
 _CLOSING_TAG = compile_lazily(r"</([a-zA-Z][\w-]{2,40})>")
 _QUOTES = compile_lazily(r"`[^`\n]*`|\"[^\"\n]*\"|“[^“”\n]*”|«[^«»\n]*»")
 """Quoted text. A quotation contains no mark that opens one, so a search for its end never starts over."""
-_PLACEHOLDER = compile_lazily(
-    r"[\[<«⟦({]{1,2}\s*(?:redacted|private|secret)\b[^\]>»⟧)}\n]{0,80}[\]>»⟧)}]{1,2}(?:#\d+)?",
-    re.IGNORECASE,
-)
 _BULLET = compile_lazily(r"^\s*(?:[-*•+]|\d{1,2}[.)])\s+")
-_OPENING_POLITENESS = (
-    r"^(?:please|pls|hi|hello|hey|thanks|thank you|ok|okay|so|now|then|and|also|well|great|right|claude|just)\b[\s,!.:-]*",
-    r"^(?:hey there|good morning|good evening)\b[\s,!.:-]*",
-    r"^(?:(?:can|could|would|will) you\b(?: please)?|i(?:'d| would) like you to|i (?:want|need) you to|let'?s|let us)\s+",
-)
-_CLOSING_THANKS = compile_lazily(
-    r"(?<![\s,])[\s,]*+\b(?:please|pls|thanks|thank you|thx|cheers)[\s!.]*$", re.IGNORECASE
-)
-_ASKING_WORDS = frozenset(
-    words(
-        """should could does did why what how which who whose is are was were would shall has had might am
-        isn't aren't doesn't didn't shouldn't won't wouldn't whats hows whys wheres whos"""
-    )
-)
+_ASKING_WORDS = SPEECH.list_words("asking")
 """Words that begin a question, though no question mark ends it; `when` and `don't` may begin an order, too."""
 _LEADING_DASHES = compile_lazily(r"^(?:[ :;,]|[-–—]+(?:\s|$))+")
 """Dashes of a list or an aside, not those of `--force` or `-1`."""
 _FULL_SCORE_WORDS = 60
-_FILE_PATTERN = compile_lazily(r"(?<![\w-])(?:[\w-]++/[\w.-]|-*+\w[\w-]*+\.[a-z]{1,5}\b)")
-_NAME_PATTERN = compile_lazily(
-    r"`[^`\n]+`|\b\w+_\w+|\b[a-z]+[A-Z]\w*|\b\d+(?:\.\d+)? ?(?:ms|s|min|h|KB|MB|GB|%)(?!\w)"
-)
-_STRUCTURE_PATTERN = compile_lazily(
-    r"^(?:#{1,6} |[^\S\n]*(?:[-*•+]|\d+[.)]) |[A-Z][\w ]{1,20}: )", re.MULTILINE
-)
-_REASON_PATTERN = compile_lazily(
-    r"\b(?:because|since|due to|so that|decided|decision|chose|chosen|rather than|instead of|trade-?offs?"
-    r"|in favou?r of|caused?|root cause|therefore|reason)\b",
-    re.IGNORECASE,
-)  # fmt: skip
+_QUALITIES = {"has a file": 0.15, "has a name": 0.1, "has structure": 0.15, "has a reason": 0.2}
+"""Pattern → what it is worth to a body."""
 
 
 @cached(_TEXTS_CACHED)
@@ -146,7 +119,7 @@ def is_command(prompt: str) -> bool:
 
 def is_only_placeholders(text: str) -> bool:
     """Return whether nothing but redaction marks is left of a text."""
-    return not normalised(_PLACEHOLDER.sub(" ", text))
+    return not normalised(SPEECH["placeholder"].sub(" ", text))
 
 
 def strip_politeness(sentence: str) -> str:
@@ -155,9 +128,10 @@ def strip_politeness(sentence: str) -> str:
     before = ""
     while text != before:
         before = text
-        for pattern in _OPENING_POLITENESS:
-            text = re.sub(pattern, "", text, count=1, flags=re.IGNORECASE).strip() or text
-    return _CLOSING_THANKS.sub("", text) or text
+        for pattern in SPEECH.list_patterns("opening politeness"):
+            if match := pattern.match(text):
+                text = text[match.end() :].strip() or text
+    return SPEECH["closing thanks"].sub("", text) or text
 
 
 def make_title(text: str, limit: int = TITLE_CHARACTERS) -> str:
@@ -202,11 +176,8 @@ def score_quality(body: str) -> float:
     """The quality of a body, 0 to 1, by its length, names, structure and reasons."""
     count = sum(1 for _ in itertools.islice(WORD.finditer(body), _FULL_SCORE_WORDS))
     score = 0.15 + 0.25 * (count / _FULL_SCORE_WORDS)
-    score += 0.15 if _FILE_PATTERN.search(body) else 0.0
-    score += 0.10 if _NAME_PATTERN.search(body) else 0.0
-    score += 0.15 if _STRUCTURE_PATTERN.search(body) else 0.0
-    score += 0.20 if _REASON_PATTERN.search(body) else 0.0
-    return round(min(score, 1.0), 3)
+    found = (worth for name, worth in _QUALITIES.items() if SPEECH[name].search(body))
+    return round(min(sum(found, start=score), 1.0), 3)
 
 
 # ── Messages in Markdown ─────────────────────────────────────────────────────────────────────────

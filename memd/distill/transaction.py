@@ -43,13 +43,6 @@ _DONE_KINDS = (Kind.CHANGE, Kind.FIX)
 _DONE_STEMS_MIN, _DONE_SHARE = 3, 0.6
 """Stems of a task that the outcome of a turn, or what was asked for in it, must have."""
 _SAID = re.compile(r"^User: “([^”]{20,})”", re.MULTILINE)
-_TASK_LABEL = re.compile(r"^(?:put off|to be continued|to-?do):\s+", re.IGNORECASE)
-CHOSEN_AGAIN = "chosen-again"
-"""The rule of the supersession of a choice by a later one."""
-_ANSWERS = ("answer:chosen",)
-_QUESTION = re.compile(r"^Assistant asked: “(.+)”$", re.MULTILINE)
-_ASKED_STEMS_MIN, _ASKED_SHARE = 3, 0.8
-"""Stems of a question, and their share that two wordings of it have in common."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,19 +63,9 @@ class EpisodePlan:
     """Claims of it against fixes of earlier turns."""
 
 
-@dataclass(frozen=True, slots=True)
-class EpisodeOutcome:
-    """The changes by which an episode was written."""
-
-    counts: Mapping[str, int]
-    """A change → the number of summaries."""
-    again: frozenset[int]
-    """The events of turns that are told otherwise now: they are marked pending, to be distilled again."""
-
-
 def write_episodes(
     tx: Connection, plans: Sequence[EpisodePlan], session: Session, now: int
-) -> list[EpisodeOutcome]:
+) -> list[tuple[Counter[str], frozenset[int]]]:
     """Write several episodes of a session, in order."""
     return [write_episode(tx, plan, session, now) for plan in plans]
 
@@ -93,8 +76,11 @@ def write_episode(  # noqa: PLR0915  # what happens, in order
     session: Session,
     now: int,
     stays: frozenset[int] | None = None,
-) -> EpisodeOutcome:
+) -> tuple[Counter[str], frozenset[int]]:
     """Write an episode: its drafts, their edges, what they end, what its checks close and its words dispute.
+
+    Return the number of summaries by change, and the events of turns that are told otherwise now: these are marked
+    pending, to be distilled again.
 
     `stays`, where it is distilled again: the summaries that stay as they are, beside what is written.
     """
@@ -148,7 +134,7 @@ def write_episode(  # noqa: PLR0915  # what happens, in order
     closing = close_failures(tx, plan.passed, session, plan.episode, turn)
     again |= closing if turn is not None else frozenset()  # else nothing tells of them
     events.mark_pending(tx, again)
-    return EpisodeOutcome(counts, again)
+    return counts, again
 
 
 def _choose_uid(
@@ -268,7 +254,6 @@ def _supersede_what_it_ends(  # the memory that ends, and what it may end
     for rule in rules:
         _supersede(tx, number, rule.id, RETRACTED, f"it was taken back: {draft.body}", draft.at)
     _end_done_tasks(tx, number, draft, session.project_id)
-    _end_earlier_choices(tx, number, session)
     mine = summaries.get_summary(tx, number)
     if mine is not None and mine.kind in VALUE_KINDS and not _is_hidden(mine):
         others = find_similar(tx, session.project_id, VALUE_KINDS, mine.title, mine.body)
@@ -296,11 +281,9 @@ def _judge_decisions(tx: Connection, summary_id: int, project_id: int, now: int)
     for verdict in judge_decision(mine, others):
         _apply_verdict(tx, mine, verdict)
     itself = summaries.get_summary(tx, summary_id)
-    if itself is None or _is_hidden(itself):
-        return
-    for later in others:
-        # An import may bring the older decision last.
-        for verdict in judge_decision(later, [itself]) if later.at > mine.at else ():
+    # An import may bring the older decision last.
+    for later in others if itself and not _is_hidden(itself) else ():
+        for verdict in judge_decision(later, [itself]) if itself and later.at > mine.at else ():
             _apply_verdict(tx, later, verdict)
 
 
@@ -333,9 +316,7 @@ def _supersede(  # noqa: PLR0913, PLR0917  # one argument a column
     voice: Authority | None = None,
 ) -> None:
     """Hide the older of two memories, unless a person has judged the two or undone that before."""
-    past = {(one.newer_id, one.older_id) for one in links.supersessions_of(tx, newer_id)}
-    is_undone = (newer_id, older_id) in past
-    if not is_undone and judgments.stance_between(tx, newer_id, older_id) is None:
+    if not supersede.is_judged(tx, newer_id, older_id):
         supersede.hide(tx, newer_id, older_id, rule, reason, at, voice=voice)
 
 
@@ -368,30 +349,9 @@ def _end_done_tasks(tx: Connection, turn_id: int, draft: Draft, project_id: int)
         # What a turn leaves open it has not done, though its outcome says the same; of a prompt that was broken
         # off, the turn after it tells what was asked.
         is_own = task.episode == turn.episode or any(s in asked for s in _SAID.findall(task.body))
-        wanted = frozenset(content_stems(_TASK_LABEL.sub("", task.title)))
+        wanted = frozenset(content_stems(task.title))
         is_done = len(wanted & done) >= max(_DONE_STEMS_MIN, _DONE_SHARE * len(wanted))
         if is_done and task.at < draft.at and not is_own:
             reason = f"a later turn did it: {draft.title}"
             # The user had the turn do it, whoever words its outcome.
             _supersede(tx, turn_id, task.id, TASK_DONE, reason, draft.at, Authority.USER_PROMPT)
-
-
-def _end_earlier_choices(tx: Connection, summary_id: int, session: Session) -> None:
-    """Let the later of two answers to one question hide the earlier, whichever was stored first."""
-    mine = summaries.get_summary(tx, summary_id)
-    if mine is None or mine.superseded_by is not None or mine.rule not in _ANSWERS:
-        return
-    asked = _list_question_stems(mine)
-    for other in summaries.session_summaries(tx, session.id, _ANSWERS, 0):
-        theirs = _list_question_stems(other)
-        is_same = len(asked & theirs) >= _ASKED_SHARE * len(asked | theirs)
-        is_told = min(len(asked), len(theirs)) >= _ASKED_STEMS_MIN
-        if is_same and is_told and other.at != mine.at and other.title != mine.title:
-            older, newer = sorted((mine, other), key=lambda one: one.at)
-            reason = f"the same question was answered again: {newer.title}"
-            _supersede(tx, newer.id, older.id, CHOSEN_AGAIN, reason, newer.at)
-
-
-def _list_question_stems(answer: Summary) -> frozenset[str]:
-    found = _QUESTION.search(answer.body)
-    return frozenset(content_stems(found[1])) if found else frozenset()

@@ -32,16 +32,11 @@ from memd.distill import text as sentences
 from memd.distill.edits import changed_only_settings, diff_edit, read_changes
 from memd.distill.episodes import Episode, EpisodeContext, Story
 from memd.distill.proof import command_output
-from memd.distill.proof.chains import (
-    FailureChain,
-    Outcome,
-    draft_failures,
-    find_chains,
-    tell_chains,
-)
+from memd.distill.proof.chains import FailureChain, draft_failures, find_chains, tell_chains
 from memd.distill.proof.checks import is_failing
 from memd.distill.titles.features import TITLE_CHARACTERS
 from memd.distill.titles.naming import ChosenTitle, name_turn
+from memd.distill.vetoes import SPEECH
 from memd.distill.work import Work, has_outcome, read_work
 from memd.machine_text import read_plan_text
 from memd.models import (
@@ -120,7 +115,7 @@ def draft_work(
     if not named.text:
         return None
     kind = Kind.CHANGE if doing.changed_something(story) else Kind.DISCOVERY
-    if any(chain.outcome is Outcome.FIXED for chain in chains):
+    if any(chain.outcome == "fixed" for chain in chains):
         kind = Kind.FIX
     changes = read_changes(story.edits, context.relative)
     is_only = changed_only_settings(story.edits, changes)
@@ -271,31 +266,14 @@ def _link_settings(
 
 SCOPED_KINDS = frozenset({Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE})
 _SCOPE_FILES_MAX = 2
-_SCOPES = {
-    "everywhere": r"\b(?:in|for|across) (?:all|any|every|each)(?: of)?(?: my| our| the)?"
-    r" (?:project|repo|repositorie|repository|codebase)s?\b|\b(?:in|for) all (?:my|our) work\b|\bwherever (?:you|we) work\b",
-    "repository": r"\b(?:in|for|across) (?:this|the|our) (?:whole |entire )?(?:repo|repository|project|codebase|monorepo)\b",
-    "branch": r"\b(?:in|for|on) (?:this|the current) (?:\w+ )?(?:branch|pr|pull request|merge request)\b",
-    "session": r"\b(?:in|for|during) (?:this|the current|today's) session\b"
-    r"|\b(?:only|just) (?:for )?(?:this time|today)\b|\bfor today\b",
-    "tests": r"\b(?:in|for|of) (?:(?:all|any|every|each|the|our|these|those|my|new|unit|integration|e2e|end-to-end)[\s,-]+){0,4}"
-    r"tests?\b(?! (?:repo|data|server))|\ball tests\b",
-}
-_FOR_NOW = (
-    r"\b(?:for now|for the (?:moment|time being)|until (?:then|the|we)|at least now"
-    r"|(?:in|for) this (?:phase|release|version|iteration|sprint))\b"
-)
-_FILE = re.compile(
-    r"(?<![\w/.@-])`?@?((?:[\w.-]+/)*[\w-]+\."
-    r"(?:py|go|rs|ts|tsx|js|jsx|java|rb|c|h|cpp|md|json|toml|ya?ml|sh|sql|css|html|vue|ex|exs))`?(?![\w/])"
-)
+_SCOPES = ("everywhere", "repository", "branch", "session", "tests")
 
 
 def find_scopes(said: str) -> tuple[str, ...]:
     """The tags of where a statement holds; none if in its whole project."""
-    found = [name for name, pattern in _SCOPES.items() if re.search(pattern, said, re.IGNORECASE)]
-    found += [f"file:{name}" for name in unique(_FILE.findall(said))[:_SCOPE_FILES_MAX]]
-    found += ["for-now"] if re.search(_FOR_NOW, said, re.IGNORECASE) else []
+    found = [name for name in _SCOPES if SPEECH[f"in {name}"].search(said)]
+    found += [f"file:{name}" for name in unique(SPEECH["file"].findall(said))[:_SCOPE_FILES_MAX]]
+    found += ["for-now"] if SPEECH["for now"].search(said) else []
     return tuple(PREFIX + name for name in found)
 
 

@@ -17,15 +17,7 @@ from dataclasses import dataclass, replace
 from memd.distill import doing, episodes, offers
 from memd.distill import text as sentences
 from memd.distill.edits import is_edit, text_at
-from memd.distill.episodes import (
-    Episode,
-    EpisodeContext,
-    LaterTurn,
-    Role,
-    Story,
-    Utterance,
-    find_sender,
-)
+from memd.distill.episodes import Episode, EpisodeContext, Role, Story, Utterance, find_sender
 from memd.distill.own_words import read_own_sentences
 from memd.distill.proof import command_output
 from memd.distill.proof.checks import is_failing
@@ -96,7 +88,7 @@ def find_continued(
         return None
     last, said = earlier[0], turn.prompt.strip()
     if not said or is_machine_text(said) or _is_said_again(turn, last):
-        return last, Role.RESUMED
+        return last, "resumed"
     # An interrupted prompt that brought nothing stands between a message and its answer.
     heard = next((one for one in earlier if one.answer and not one.is_private), None)
     is_aside = turn.is_answered and not turn.has_calls and _is_aside(said, turn.answer)
@@ -105,7 +97,7 @@ def find_continued(
     # A question begins something, and so does a complaint that disputes the fix before it.
     utterance = Utterance(turn.event_id, turn.at, turn.prompt, "User")
     is_own = said.endswith(_QUESTION_MARKS) or find_denials(utterance)
-    return None if is_own else (heard, Role.FOLLOWS)
+    return None if is_own else (heard, "follows")
 
 
 def _is_aside(said: str, answer: str) -> bool:
@@ -144,7 +136,7 @@ def find_places(
     for number, turn in enumerate(turns):
         earlier = turns[max(0, number - TURNS_BEFORE) : number][::-1]
         found = None if turn.key in unusable else find_continued(turn, earlier)
-        place = Place(turn.key, Role.HEAD)
+        place = Place(turn.key, "head")
         if found and (head := places[found[0].key].head) not in unusable:
             size = sum((sizes or {}).get(key, 0) for key in (*members[head], turn.key))
             has_room = len(prompted.intersection(members[head])) < PIECE_TURNS_MAX
@@ -233,7 +225,7 @@ def place_episodes(
         yield replace(
             one,
             continues="" if place.head == one.key else place.head,
-            later=tuple(LaterTurn(places[key].role, other.events) for key, other in later),
+            later=tuple((places[key].role, other.events) for key, other in later),
             heard=heard.get(one.key, ""),
         )
 
@@ -296,18 +288,17 @@ class Work:
 
 def read_work(episode: Episode, story: Story, context: EpisodeContext) -> Work:
     """The piece of work that an episode, which tells this story, begins."""
-    turns = [(Part(story, Role.HEAD, episode.heard), episode.events)]
-    for turn in episode.later:
-        prompts = (event for event in turn.events if event.kind is EventKind.PROMPT)
-        if any(is_private(event.payload.get("prompt")) for event in prompts):
-            continue
-        told = episodes.read_story(turn.events, context)
-        turns.append((Part(told, turn.role, turns[-1][0].story.told), turn.events))
+    turns = [(Part(story, "head", episode.heard), episode.events)]
+    for role, found in episode.later:
+        prompts = (event for event in found if event.kind is EventKind.PROMPT)
+        if not any(is_private(event.payload.get("prompt")) for event in prompts):
+            told = episodes.read_story(found, context)
+            turns.append((Part(told, role, turns[-1][0].story.told), found))
     while len(turns) > 1 and _shows_menu(turns[0][0].story):
-        turns = [(replace(turns[1][0], role=Role.HEAD), turns[1][1]), *turns[2:]]
+        turns = [(replace(turns[1][0], role="head"), turns[1][1]), *turns[2:]]
     parts = [part for part, _ in turns]
     main = _find_main(parts)
-    is_open = episode.ended_by is None and bool(story.commands or story.reads)
+    is_open = not episode.is_over and bool(story.commands or story.reads)
     if len(parts) == 1:
         return Work(tuple(parts), main, main.story, is_open)
     together = sorted((one for _, found in turns for one in found), key=lambda e: (e.at, e.id))
@@ -367,7 +358,7 @@ def _spell(text: str) -> str:
 
 def _find_main(parts: list[Part]) -> Part:
     """The last turn that changed files, of those that do the work before those that mend it or check it."""
-    doing = [one for one in parts if one.role in (Role.HEAD, Role.RESUMED)]
+    doing = [one for one in parts if one.role in ("head", "resumed")]
     for some in (doing, parts):
         if changed := [one for one in some if one.story.edits]:
             return changed[-1]
@@ -379,7 +370,7 @@ def _find_outcome(parts: list[Part], main: Part) -> tuple[Utterance, ...]:
     """The message that tells the outcome: the main turn's, or what sums up the piece after its last task in the background."""
     for one in reversed(parts[parts.index(main) + 1 :]):
         size = len(one.story.told)
-        is_sum = one.role is Role.FOLLOWS and size >= len(main.story.told)
+        is_sum = one.role == "follows" and size >= len(main.story.told)
         if size >= _SUMMARY_CHARACTERS and (is_sum or not one.story.prompts):
             return one.story.answers[-1:]
     return main.story.answers[-1:]

@@ -9,7 +9,6 @@ dimensions. Three passes, each finer, slower per row and over fewer rows, find t
 - fine: all differing bits, those of the query's larger third counted three times. It reads few rows, so it reads them
   row by row: two cache lines a row, where planes would be a line each.
 - full: products of the bytes.
-While rows are few, a query with few dimensions is answered without bits (DimensionMajorVectors).
 Recall@50 is .99 at 10,000 and 100,000 rows, at a million .996 where neighbours stand out and .98 in the hashing
 space, where they do not. (Bits relative to the sign instead of the mean leave a fifth to twice as many rows to
 scan in the hashing space; the choice of planes matters less, up to a quarter.)
@@ -24,7 +23,6 @@ from numpy.typing import NDArray
 
 from memd.index.columns import Rows, widen
 from memd.index.quantization import WORD_BITS, Floats, Rotation, VectorRows, quantize
-from memd.index.topk import top_rows
 from memd.store.filter import Mask
 
 BitWords = NDArray[np.uint64]
@@ -48,9 +46,6 @@ _CANDIDATE_BYTES = 80 * 768
 dimensions have fewer bits, so more of them are scored, at the same cost."""
 _COARSE_ROWS_MIN = 20_000
 """Visible rows; below, the fine pass over all of them is faster."""
-_DIMENSION_MAJOR_ROWS_MAX = 20_000
-_DIMENSION_MAJOR_SHARE = 1 / 4
-"""Rows, and share of the dimensions that a query touches, above which bits are faster."""
 _CENTRE_ROWS = 2_048
 """Rows after which the mean is fixed; it is near that of all by then."""
 _GATHER_SHARE = 4
@@ -64,10 +59,6 @@ _STEP_ROWS = 32_768
 """Rows of which a plane is compared at a time."""
 _FINE_ROWS = 1_024
 """Rows of which all bits are compared at a time."""
-_SCAN_ROWS = 1_024
-"""Rows that DimensionMajorVectors converts to float32 at a time."""
-_SPARE_SHARE = 4
-"""DimensionMajorVectors returns one row more for this many wanted, since its products are rounded."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +88,6 @@ class BinaryCodes:
     def __init__(self, dimensions: int, capacity: int) -> None:
         self._last_query: tuple[Floats, Floats] | None = None
         self._rotation = Rotation(dimensions)
-        self._by_dimension: DimensionMajorVectors | None = None
-        """Built at the first sparse query."""
         width = self._rotation.width
         self._values = np.zeros((capacity, width), np.int8)
         self._scales = np.zeros(capacity, np.float32)
@@ -133,7 +122,6 @@ class BinaryCodes:
         """Use the arrays of a snapshot."""
         self._values, self._scales = parts["values"], parts["scales"]
         self._codes, self._planes = parts["codes"], parts.get("planes")
-        self._by_dimension = None
         self._centre = parts["centre"][: self._rotation.width]
         self._rows_until_centre = 0 if self._centre.any() else _CENTRE_ROWS
 
@@ -142,7 +130,6 @@ class BinaryCodes:
         self._values, self._scales = (widen(self._values, capacity), widen(self._scales, capacity))
         self._codes = widen(self._codes, capacity)
         self._planes = None
-        self._by_dimension = None
 
     def put(self, rows: Rows, vectors: VectorRows) -> None:
         """Write these rows."""
@@ -151,8 +138,6 @@ class BinaryCodes:
             at = rows[start : start + _BLOCK_ROWS]
             self._values[at], self._scales[at] = quantize(rotated)
             self._write_bits(at)
-        if self._by_dimension is not None:
-            self._by_dimension.put(rows, vectors)
         if self._rows_until_centre > 0:
             self._rows_until_centre -= len(vectors)
             if self._rows_until_centre <= 0:
@@ -180,7 +165,6 @@ class BinaryCodes:
         self._values, self._scales = self._values[kept], self._scales[kept]
         self._codes = self._codes[kept]
         self._planes = None
-        self._by_dimension = None
 
     def vectors(self, rows: Rows) -> Floats:
         """Return these rows, decoded."""
@@ -217,14 +201,8 @@ class BinaryCodes:
         most = max(4 * count, int(_CANDIDATE_BYTES / self._rotation.width * total ** (1 / 3)))
         if total <= 2 * most:
             return np.flatnonzero(seen)
-        rows: Rows | None
-        is_sparse = np.count_nonzero(query) <= _DIMENSION_MAJOR_SHARE * len(query)
-        if is_sparse and len(self._scales) <= _DIMENSION_MAJOR_ROWS_MAX:
-            rows = self._ensure_by_dimension().nearest(query, count, seen)
-            if len(rows) >= count:
-                return rows
         bits = self._read_bits(query)
-        rows = None
+        rows: Rows | None = None
         if total > _COARSE_ROWS_MIN:
             rows = self._find_survivors(bits.planes, count, seen, total)
         elif total < len(seen):
@@ -233,15 +211,6 @@ class BinaryCodes:
         limit, _ = _distance_limit(distances, count, _FINE_SPREAD, most)
         within = _rows_within(distances, limit, count, most)
         return within if rows is None else rows[within]
-
-    def _ensure_by_dimension(self) -> "DimensionMajorVectors":
-        if self._by_dimension is None:
-            n = len(self._scales)
-            plain = DimensionMajorVectors(self._rotation.dimensions, n)
-            for rows in _split_blocks(np.arange(n)):
-                plain.put(rows, self.vectors(rows))
-            self._by_dimension = plain
-        return self._by_dimension
 
     def _ensure_planes(self) -> BitWords:
         if self._planes is None:
@@ -372,41 +341,3 @@ def _split_blocks(rows: Rows) -> Iterator[Rows]:
 def _pack_bits(bits: Mask) -> BitWords:
     """Pack 64 bits into a word."""
     return np.packbits(bits, axis=-1).view(np.uint64)
-
-
-class DimensionMajorVectors:
-    """Vectors by dimension, a byte a value: fast for queries that are mostly zeros.
-
-    A query of some words touches a tenth of the hashing space's dimensions, so a tenth of the bytes gives about the
-    product of every row, in a third of the time of bits at 10,000 rows. Never saved; BinaryCodes scores what it finds.
-    """
-
-    def __init__(self, dimensions: int, capacity: int) -> None:
-        self._values = np.zeros((dimensions, capacity), np.int8)
-        self._scales = np.zeros(capacity, np.float32)
-        # Allocated once: fresh pages cost as much as the product.
-        self._floats = np.empty((dimensions, _SCAN_ROWS), np.float32)
-
-    def put(self, rows: Rows, vectors: VectorRows) -> None:
-        """Write these rows, (len(rows), dimensions)."""
-        values, self._scales[rows] = quantize(np.asarray(vectors, np.float32))
-        self._values[:, rows] = values.T
-
-    def nearest(self, query: Floats, count: int, seen: Mask) -> Rows:
-        """Return visible rows, ascending, that include the `count` nearest; fewer if no more share a dimension."""
-        products = self._estimate_products(query, len(seen))
-        products *= seen
-        return top_rows(products, count + count // _SPARE_SHARE)[0]
-
-    def _estimate_products(self, query: Floats, n: int) -> Floats:
-        touched = np.flatnonzero(query)
-        weights = query[touched]
-        found = np.empty(n, np.float32)
-        for first in range(0, n, _SCAN_ROWS):
-            some = slice(first, min(first + _SCAN_ROWS, n))
-            values = self._values[touched, some]
-            floats = self._floats[: len(touched), : values.shape[1]]
-            np.copyto(floats, values)
-            np.dot(weights, floats, out=found[some])
-        found *= self._scales[:n]
-        return found

@@ -120,11 +120,7 @@ class MemoryIndex:
     def _make_empty(self) -> None:
         self.columns = Columns()
         self.postings = InvertedIndex()
-        self.vocabulary = TermDictionary(self._frequency)
-
-    def _frequency(self, number: int) -> int:
-        # Not `postings.df` itself: the postings are replaced.
-        return self.postings.df(number)
+        self.vocabulary = TermDictionary()
 
     @property
     def learned(self) -> str | None:
@@ -150,7 +146,6 @@ class MemoryIndex:
         """Take over the contents of another index, which must not be used again; the learned space becomes empty."""
         with self.lock:
             self.vocabulary = fresh.vocabulary
-            self.vocabulary.set_frequency(self._frequency)
             self._take_contents(fresh)
             if self.learned_space is not None:
                 self._add_space(self.learned_space)

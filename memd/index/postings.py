@@ -2,7 +2,7 @@
 
 Postings lie in a few immutable segments, each sorted by term and row like a sparse matrix in CSR form and covering
 the rows after those of the previous one. An append makes a small segment; one that is not four times as big as its
-successor is merged with it, without sorting, so that segments are few and a posting is copied a few times at most.
+successor is merged with it, so that segments are few and a posting is copied a few times at most.
 A retired row keeps its postings until `compact`, scores 0 and counts for nothing. Terms in every eighth row or more
 also have a dense array, a byte per row, which is faster to add up than a list of nearly all rows.
 
@@ -24,9 +24,6 @@ from memd.index.columns import Rows, widen
 from memd.index.quantization import Floats
 from memd.store.filter import Mask
 from memd.store.fulltext import POSTING
-
-_STEP_POSTINGS = 1 << 20
-"""Postings that are copied in one step, which bounds the memory of a merge."""
 
 ByteCounts = NDArray[np.uint8]
 TermNumbers = NDArray[np.uint32]
@@ -70,68 +67,19 @@ def build_segment(
 
 
 def join_segments(segments: Sequence[Segment]) -> Segment:
-    """Merge consecutive segments, a range of terms at a time."""
-    terms = np.unique(np.concatenate([one.terms for one in segments]))
-    places = [terms.searchsorted(one.terms) for one in segments]
-    counts = np.zeros(len(terms), np.int64)
-    for one, at in zip(segments, places, strict=True):
-        counts[at] += np.diff(one.starts)
-    starts = np.append(0, np.cumsum(counts))
-    size = int(starts[-1])
-    whole = Segment(
-        terms, starts, np.empty(size, np.int32), np.empty(size, np.uint8), np.empty(size, np.uint8)
-    )
-    free = starts[:-1].copy()  # per term, where its next posting goes
-    for one, at in zip(segments, places, strict=True):
-        _copy_postings(one, free[at], whole)
-        free[at] += np.diff(one.starts)
-    return whole
-
-
-def _copy_postings(one: Segment, places: Starts, into: Segment) -> None:
-    """Copy the postings of each term of a segment to its place."""
-    for first, stop in _split_terms(one.starts):
-        some = slice(int(one.starts[first]), int(one.starts[stop]))
-        lengths = np.diff(one.starts[first : stop + 1])
-        shift = np.repeat(places[first:stop] - one.starts[first:stop], lengths)
-        at = shift + np.arange(some.start, some.stop)
-        for name in ("rows", "title", "body"):
-            getattr(into, name)[at] = getattr(one, name)[some]
-
-
-def _split_terms(starts: Starts) -> Iterator[tuple[int, int]]:
-    """Split the terms into ranges of about `_STEP_POSTINGS` postings, at least one term each."""
-    first, last = 0, len(starts) - 1
-    while first < last:
-        stop = int(starts.searchsorted(starts[first] + _STEP_POSTINGS, "right")) - 1
-        stop = min(max(stop, first + 1), last)
-        yield first, stop
-        first = stop
+    """Merge consecutive segments."""
+    terms = np.concatenate([np.repeat(one.terms, np.diff(one.starts)) for one in segments])
+    rows = np.concatenate([one.rows for one in segments])
+    title = np.concatenate([one.title for one in segments])
+    return build_segment(terms, rows, title, np.concatenate([one.body for one in segments]))
 
 
 def renumber_rows(one: Segment, mapping: RowNumbers) -> Segment:
     """Replace row numbers, whose order stays; drop rows whose new number is -1."""
-    rows, title, body = [], [], []
-    counts = np.zeros(len(one.terms), np.int64)
-    for first, stop in _split_terms(one.starts):
-        some = slice(int(one.starts[first]), int(one.starts[stop]))
-        new = mapping[one.rows[some]]
-        stay = new >= 0
-        counts[first:stop] = np.add.reduceat(
-            stay, one.starts[first:stop] - some.start, dtype=np.int64
-        )
-        rows.append(new[stay])
-        title.append(one.title[some][stay])
-        body.append(one.body[some][stay])
-    left = counts > 0
-    starts = np.append(0, np.cumsum(counts[left]))
-    return Segment(
-        one.terms[left],
-        starts,
-        np.concatenate(rows) if rows else one.rows,
-        np.concatenate(title) if title else one.title,
-        np.concatenate(body) if body else one.body,
-    )
+    new = mapping[one.rows]
+    stay = new >= 0
+    terms = np.repeat(one.terms, np.diff(one.starts))[stay]
+    return build_segment(terms, new[stay], one.title[stay], one.body[stay])
 
 
 ROW_PARTS = ("lengths", "live")
@@ -352,10 +300,8 @@ class InvertedIndex:
         counted = among or TermStatistics(self._live[: self.n], self.df)
         worths = {term: weight * counted.idf(term) * (k1 + 1) for term, weight in terms.items()}
         norms = self._length_norms(k1, b)
-        order, dense, chunks = self._walk(terms, title_weight)
-        weights = np.array([worths[term] for term in order], np.float32)
-        _add_dense([(one.counts, w) for one, w in zip(dense, weights, strict=False)], norms, scores)
-        for chunk in chunks:
+        weights = np.array(list(worths.values()), np.float32)
+        for chunk in self.frequencies(list(worths), title_weight):
             worth = chunk.spread(weights)
             worth *= chunk.tf
             np.add(chunk.tf, norms[chunk.rows], out=chunk.tf)
@@ -573,19 +519,3 @@ def _write_dense_worths(words: Sequence[tuple[DenseCounts, Floats]], scores: Flo
             own = worth[: len(some)]
             np.take(worth_of_count, some, out=own, mode="clip")
             found[: len(some)] += own
-
-
-def _add_dense(
-    words: Sequence[tuple[ByteCounts, np.float32]], norms: Floats, scores: Floats
-) -> None:
-    """Add the scores of dense terms, (tf, weight), some rows at a time so that these stay in the cache."""
-    worth, below = np.empty((2, _STEP), np.float32)
-    for first in range(0, max((len(tf) for tf, _ in words), default=0), _STEP):
-        for tf, weight in words:
-            size = len(tf[first : first + _STEP])
-            some, own, under = slice(first, first + size), worth[:size], below[:size]
-            np.copyto(own, tf[some])
-            np.add(own, norms[some], out=under)
-            own *= weight
-            own /= under
-            scores[some] += own

@@ -12,14 +12,15 @@ from dataclasses import dataclass
 from itertools import islice, pairwise
 
 from memd.belief.proof import words_of
-from memd.belief.rejections import leave_rejected
+from memd.belief.rejections import leave_retracted
 from memd.config import NotesConfig
 from memd.distill.episodes import EpisodeContext, Story, read_story
 from memd.distill.proving import own_parts
-from memd.injection.learned import ExchangeForm, estimate
+from memd.injection.learned import ExchangeForm, estimate, is_told
 from memd.models import EventKind, Session
-from memd.store import events, projects, usage
+from memd.store import events, projects, session_context, usage
 from memd.store.database import Connection, Database
+from memd.store.pages.reviews import STATED_KINDS
 from memd.text import one_line
 
 EXPECTED_MIN = 1.3
@@ -36,6 +37,8 @@ _REMINDER_WORDS_MIN = 4
 _PAST_PART = 0.5
 """Less must be expected of what is about to be out of reach: before a compaction, or in a session that has ended."""
 _PAST_SESSIONS, _PAST_SENTENCES_MAX, _PAST_CHARACTERS = 6, 3, 110
+_KNOWN_MAX = 300
+"""Statements of the project with which a sentence is compared: what is noted is not asked about."""
 _PAST_AGE_MS = 14 * 86_400_000
 """Older sessions are not asked about: nobody there remembers them, and an imported history is for `memd notes --past`."""
 _PAST_LINE = (
@@ -54,6 +57,8 @@ class AskedExchange:
     """A prompt and what followed it, until the next."""
 
     event_id: int
+    at: int
+    """When it was asked, UTC milliseconds."""
     form: ExchangeForm
 
 
@@ -156,7 +161,7 @@ def _read_exchanges(
         story = read_story(found[start:end], EpisodeContext())
         before = read_story(found[:start][-1:], EpisodeContext()).answer
         if story.prompt:
-            yield AskedExchange(prompt.id, _measure_story(story, before, used))
+            yield AskedExchange(prompt.id, prompt.at, _measure_story(story, before, used))
 
 
 def _measure_story(story: Story, before: str, used: Sequence[str]) -> ExchangeForm:
@@ -181,10 +186,12 @@ def _write_line(tx: Connection, exchanges: Sequence[AskedExchange], project_id: 
 def _list_reminders(
     tx: Connection, project_id: int, exchanges: Sequence[AskedExchange], most: int, characters: int
 ) -> str:
-    """The user's sentences from the likeliest of these exchanges, cut to this many characters, except those rejected as notes."""
+    """The user's sentences from the likeliest of these exchanges, cut to this many characters, that are neither noted nor retracted."""
     likely = sorted(exchanges, key=lambda one: -estimate(one.form))
-    found = filter(None, (_find_reminder(one.form, characters) for one in likely))
-    wanted = islice(leave_rejected(tx, found, project_id), most)
+    found = ((one.at, _find_reminder(one.form, characters)) for one in likely)
+    known = session_context.newest_titles(tx, (project_id,), _KNOWN_MAX, STATED_KINDS)
+    new = ((at, text) for at, text in found if text and not is_told(text, known))
+    wanted = islice(leave_retracted(tx, new, project_id), most)
     return "; ".join(f"“{text}”" for text in wanted)
 
 

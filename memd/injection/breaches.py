@@ -14,56 +14,19 @@ from typing import Any
 from memd.belief.checks import RuleCheck
 from memd.caches import cached
 from memd.distill.proof.shell import StartedCommand, join_directory, list_started
+from memd.patterns import Table
 
 EDIT_TOOLS = frozenset({"Edit", "MultiEdit", "NotebookEdit", "Write"})
 SHELL_TOOL = "Bash"
 
-_EQUAL_FLAGS: Mapping[str, tuple[str, str]] = {
-    "git push": ("-f --force|-n --dry-run|-d --delete|-u --set-upstream|-q --quiet|-v --verbose", "o"),
-    "git commit": ("-n --no-verify|-a --all|-m --message|-s --signoff|-p --patch|-q --quiet|-v --verbose|-e --edit", "mFCctSu"),
-    "git add": ("-A --all|-f --force|-u --update|-p --patch|-n --dry-run|-N --intent-to-add", ""),
-    "git clean": ("-f --force|-n --dry-run|-i --interactive|-q --quiet", "e"),
-    "git branch": ("-d --delete|-f --force|-m --move|-r --remotes|-a --all", "u"),
-    "git checkout": ("-f --force|-q --quiet|-m --merge|-d --detach", "bB"),
-    "git rebase": ("-i --interactive|-q --quiet|-v --verbose", "sXxC"),
-    "git tag": ("-f --force|-d --delete|-a --annotate|-s --sign|-m --message", "mFu"),
-    "rm": ("-r -R --recursive|-f --force|-v --verbose|-d --dir", ""),
-    "cp": ("-r -R --recursive|-f --force|-a --archive", "tS"),
-    "chmod": ("-R --recursive|-v --verbose", ""),
-    "chown": ("-R --recursive|-v --verbose", ""),
-    "curl": ("-k --insecure|-s --silent|-L --location|-f --fail|-I --head|-v --verbose", "oHdXuAbeFmTwxrCcDEKtyYzPQ"),
-    "pip install": ("-U --upgrade|-e --editable|-r --requirement|-q --quiet", "ertcif"),
-    "npm install": ("-g --global|-D --save-dev|-f --force|-E --save-exact|-O --save-optional", "*"),
-    "pytest": ("-x --exitfirst|-q --quiet|-v --verbose", "nkmcoprW"),
-    "docker run": ("-d --detach|-i --interactive|-t --tty|-v --volume|-p --publish|-e --env", "vpeuwhmcla"),
-    "make": ("-B --always-make|-k --keep-going|-s --silent --quiet|-j --jobs|-n --dry-run --just-print --recon", "jCfIoW"),
-    "cargo": ("-q --quiet|-v --verbose|-r --release|-p --package|-F --features|-j --jobs", "pFjZ"),
-}  # fmt: skip
-"""Command → groups of flags that its manual gives as one, and the letters that take what follows as their value
-(`*`: its letters cannot be bundled)."""
-_BOTH_FLAGS = {
-    ("git branch", "-D"): ("-d", "-f"),
-    ("git checkout", "-B"): ("-b", "-f"),
-    ("git branch", "-M"): ("-m", "-f"),
-}
-_VALUED = {
-    "git": "-C -c --git-dir --work-tree --namespace", "docker": "-H --host -c --context", "kubectl": "-n --namespace --context --kubeconfig --cluster",
-    "helm": "-n --namespace --kube-context", "npm": "--prefix -w --workspace", "pnpm": "-C --dir -F --filter", "yarn": "--cwd", "uv": "--directory --project",
-    "cargo": "--manifest-path --config -Z -C --color", "make": "-C -f -I -o -W", "poetry": "-C --directory", "gh": "-R --repo", "go": "-C", "terraform": "",
-}  # fmt: skip
-"""Options before a subcommand that take a word."""
-_ALIASES = {
-    "npm": {"i": "install", "in": "install", "add": "install", "t": "test", "tst": "test", "run-script": "run", "rm": "uninstall", "un": "uninstall"},
-    "pnpm": {"i": "install", "t": "test", "rm": "remove", "un": "remove", "uninstall": "remove"}, "bun": {"i": "install"},
-    "cargo": {"b": "build", "t": "test", "r": "run", "c": "check", "d": "doc", "rm": "remove"},
-}  # fmt: skip
-_RUNNERS = (
-    ("npx",), ("bunx",), ("uvx",), ("pipx", "run"), ("uv", "run"), ("poetry", "run"), ("pipenv", "run"), ("pdm", "run"), ("hatch", "run"), ("rye", "run"),
-    ("pnpm", "exec"), ("pnpm", "dlx"), ("yarn", "exec"), ("yarn", "dlx"), ("npm", "exec"), ("bundle", "exec"), ("mise", "exec"), ("direnv", "exec"), ("pre-commit-run",),
-)  # fmt: skip
-_WRITERS = frozenset(
-    {"rm", "mv", "tee", "touch", "truncate", "rmdir", "unlink", "shred", "chmod", "chown", "patch"}
-)
+PROGRAMS = Table("injection/programs.toml")
+_EQUAL_FLAGS: Mapping[str, str] = PROGRAMS.rows["equal flags"]
+_VALUED_LETTERS: Mapping[str, str] = PROGRAMS.rows["valued letters"]
+_BOTH_FLAGS: Mapping[str, str] = PROGRAMS.rows["both flags"]
+_VALUED: Mapping[str, str] = PROGRAMS.rows["before subcommand"]
+_ALIASES: Mapping[str, Mapping[str, str]] = PROGRAMS.rows["aliases"]
+_RUNNERS = [one.split() for one in PROGRAMS.rows["words"]["runners"].split("|")]
+_WRITERS = PROGRAMS.list_words("writers")
 _IN_PLACE = {"sed": re.compile(r"-[A-Za-z]*i|--in-place"), "perl": re.compile(r"-[A-Za-z]*i")}
 _PROSE = (".md", ".mdx", ".rst", ".txt", ".adoc")
 _ASKS = frozenset({"--help", "--version"})
@@ -115,15 +78,15 @@ def breaks(check: RuleCheck, call: ToolCall) -> bool:
     ways = [tuple(_read_ways(one.words)) for one in commands]
     if check.form == "command" and check.other:
         # “`uv run pytest`, never `pytest`”: what is to be used runs what is not.
-        ways = [one for one in ways if not any(_matches(check.other, reading) for reading in one)]
+        ways = [one for one in ways if not any(matches(check.other, reading) for reading in one)]
     readings = [reading for one in ways for reading in one]
     if check.form == "flag":
         return any(_has_flags(one, [check.what]) for one in readings)
     if check.form == "command":
-        return any(_matches(check.what, one) for one in readings)
+        return any(matches(check.what, one) for one in readings)
     if check.form == "required flag":
         return any(
-            _matches(check.what, one) and not _has_flags(one, [check.other.split()[0]])
+            matches(check.what, one) and not _has_flags(one, [check.other.split()[0]])
             for one in readings
         )  # fmt: skip
     return False
@@ -131,25 +94,18 @@ def breaks(check: RuleCheck, call: ToolCall) -> bool:
 
 def needs(check: RuleCheck, call: ToolCall) -> bool:
     """Return whether a call does what the command of a `before` must precede, and its line does not run that first."""
-    commands = list_started(call.line, call.directory) if call.line else ()
-    for one in commands:
-        for reading in _read_ways(one.words):
-            if _matches(check.what, reading):
-                return False
-            if any(
-                _matches(" ".join(words), reading)
-                for words in _ANCHOR_COMMANDS.get(check.other, ())
-            ):
-                return not _ASKS & set(reading.words) and "--dry-run" not in reading.words
+    anchors = [" ".join(words) for words in _ANCHOR_COMMANDS.get(check.other, ())]
+    for reading, _ in read_commands(call.line, call.directory):
+        if matches(check.what, reading):
+            return False
+        if any(matches(one, reading) for one in anchors):
+            return not _ASKS & set(reading.words) and "--dry-run" not in reading.words
     return False
 
 
 def runs(check: RuleCheck, call: ToolCall) -> bool:
     """Return whether a call runs the command of a `before`."""
-    commands = list_started(call.line, call.directory) if call.line else ()
-    return any(
-        _matches(check.what, reading) for one in commands for reading in _read_ways(one.words)
-    )
+    return any(matches(check.what, way) for way, _ in read_commands(call.line, call.directory))
 
 
 def list_watched_words(check: RuleCheck) -> tuple[tuple[str, ...], ...]:
@@ -197,9 +153,10 @@ class _Command:
     """The entry of `_EQUAL_FLAGS`, if there is one."""
 
 
-_GROUPS: Mapping[str, tuple[frozenset[str], ...]] = {
-    name: tuple(frozenset(group.split()) for group in groups.split("|")) for name, (groups, _) in _EQUAL_FLAGS.items()
-}  # fmt: skip
+_GROUPS: Mapping[str, Sequence[frozenset[str]]] = {
+    name: [frozenset(group.split()) for group in groups.split("|")]
+    for name, groups in _EQUAL_FLAGS.items()
+}
 
 
 def _read_ways(words: tuple[str, ...]) -> Iterator[_Command]:
@@ -211,11 +168,18 @@ def _read_ways(words: tuple[str, ...]) -> Iterator[_Command]:
     if re.fullmatch(r"python[\d.]*", name) and "-m" in words[:4]:
         yield from _read_ways(words[words.index("-m") + 1 :])
     for runner in _RUNNERS:
-        if (name, *words[1 : len(runner)]) == runner:
+        if [name, *words[1 : len(runner)]] == runner:
             rest = words[len(runner) :]
             while rest and rest[0].startswith("-"):
                 rest = rest[1:]
             yield from _read_ways(rest)
+
+
+@cached(64)
+def read_commands(line: str, directory: str) -> tuple[tuple[_Command, str], ...]:
+    """Each way to read each command that a line starts, with the directory that it runs in."""
+    started = list_started(line, directory) if line else ()
+    return tuple((way, one.directory) for one in started for way in _read_ways(one.words))
 
 
 @cached(_LINES_CACHED)
@@ -253,9 +217,9 @@ def _read_option(option: str, known: str) -> Iterator[str]:
     """Yield what an option is called: itself, without its value, the letters of a bundle, and its other names."""
     names = {option, option.partition("=")[0]}
     if known and not option.startswith("--"):
-        valued = _EQUAL_FLAGS[known][1]
+        valued = _VALUED_LETTERS.get(known, "")
         for letter in option[1:] if valued != "*" else "":
-            names |= {f"-{letter}", *_BOTH_FLAGS.get((known, f"-{letter}"), ())}
+            names |= {f"-{letter}", *_BOTH_FLAGS.get(f"{known} -{letter}", "").split()}
             if letter in valued:
                 break
     for name in tuple(names):
@@ -267,7 +231,7 @@ def _read_option(option: str, known: str) -> Iterator[str]:
     return iter(names)
 
 
-def _matches(rule: str, command: _Command) -> bool:
+def matches(rule: str, command: _Command) -> bool:
     """Return whether a command is the one that a rule names, with whatever other arguments."""
     wanted = _parse(tuple(rule.split()))
     if _only_looks(wanted, command):
@@ -307,21 +271,16 @@ def _is_same_program(wanted: str, program: str) -> bool:
 
 
 def _has_flags(command: _Command, flags: Iterable[str]) -> bool:
-    for flag in flags:
-        if flag in command.flags:
-            continue
+    return all(_has_flag(command, flag) for flag in flags)
+
+
+def _has_flag(command: _Command, flag: str) -> bool:
+    if flag in command.flags:
+        return True
+    if command.name and re.fullmatch(r"-[A-Za-z]{2,}", flag):
         # `-rf` asks for both letters, in whatever bundle they come.
-        alike = set(_read_option(flag, command.name)) - {flag}
-        bundle = (
-            [f"-{letter}" for letter in flag[1:]]
-            if command.name and re.fullmatch(r"-[A-Za-z]{2,}", flag)
-            else []
-        )
-        if not (bundle and all(one in command.flags for one in bundle)) and not (
-            not bundle and alike & command.flags
-        ):
-            return False
-    return True
+        return all(f"-{letter}" in command.flags for letter in flag[1:])
+    return not command.flags.isdisjoint({*_read_option(flag, command.name)} - {flag})
 
 
 # ── Files and their text ────────────────────────────────────────────────────────────────────────

@@ -3,7 +3,7 @@
 Building writes nothing, so the same moment gives the same context twice; `memd context` relies on that.
 """
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Awaitable, Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -13,31 +13,31 @@ import anyio.to_thread
 from memd.capture.project import ProjectIdentity, ProjectOverrides, read_branch, resolve_project
 from memd.config import InjectConfig
 from memd.distill.distiller import Distiller
-from memd.injection import evidence, known_fixes, prompt_gate, start
+from memd.injection import evidence, prompt_gate, start
 from memd.injection.choice import CandidateGroup
-from memd.injection.evidence import read_task
-from memd.injection.known_fixes import read_signature
+from memd.injection.evidence import ErrorSignature, read_signature, read_task
 from memd.injection.moments import InjectedContext, InjectionMoment
 from memd.injection.origins import OriginReader, ToldTexts, tell_offers
-from memd.injection.page import estimate_tokens, format_hits
-from memd.injection.prompt_gate import GatedHit, PromptQuery
-from memd.injection.start import SessionPlace, SessionState
-from memd.injection.start_page import (
+from memd.injection.page import (
     KeptPages,
     StartInputs,
     StartKey,
     StartReader,
+    estimate_tokens,
+    format_copy,
+    format_hits,
     line_of_offer,
     make_candidate,
     select_index,
 )
-from memd.injection.subject import CountedTitles, PromptEvidence
+from memd.injection.prompt_gate import CountedTitles, GatedHit, PromptEvidence, PromptQuery
+from memd.injection.start import SessionPlace, SessionState
 from memd.injection.working_tree import GuideReader, WorkingTree
 from memd.models import CLOCK_SKEW_MAX_MS, Authority, Summary
 from memd.recall.query import parse_terms
 from memd.recall.recaller import Recaller
 from memd.recall.types import Answer, Question, RelevanceGate
-from memd.store import judgments, links, session_context, summaries
+from memd.store import judgments, links, projects, session_context, summaries
 from memd.store.database import Connection, Database
 
 SETTLE_S = 0.1
@@ -48,6 +48,8 @@ _PROJECTS_COUNTED_MAX = 16
 """Projects of whose titles the words are kept."""
 _GIT_SHARE = 0.25
 """The part of the time that a hook waits which one call of git may take."""
+_JOIN_SHARE = 0.5
+"""The part of the time of a start in which a moved checkout is joined to what is known of it."""
 _HITS_MAX = 40
 """Hits among which those are looked for that fit a prompt."""
 _SPENT = "this session has been told as much as it may: inject.session_tokens"
@@ -56,7 +58,7 @@ _SETTINGS = {
     "prompt": "prompt", "file": "files", "failure": "failures", "subagent": "subagents",
 }  # fmt: skip
 """Moment → the setting that switches it; of a session's start `session_start`."""
-_EVIDENCE_TOKENS, _SUBAGENT_TOKENS = 200, 400
+_EVIDENCE_TOKENS = 400
 _FIXES_SHOWN = 2
 FIXED_HEADING = "The same failed here before; what fixed it"
 
@@ -65,8 +67,8 @@ FIXED_HEADING = "The same failed here before; what fixed it"
 class RecentInjections:
     """Injections into a session that the vault may not have yet. Times are UTC milliseconds."""
 
-    shown: Mapping[int, int]
-    """Memory → when it was shown."""
+    shown: Mapping[int, tuple[int, str]]
+    """Memory → when it was shown, and at which moment."""
     reset_at: int | None = None
     """When the session was last compacted or cleared."""
     tokens: int = 0
@@ -110,6 +112,8 @@ class ContextBuilder:
         self._config = config
         self._clock = clock
         self._overrides = overrides
+        self.find_copies: Callable[[], Awaitable[Mapping[str, str]]] | None = None
+        """Joins a checkout that was moved; returns project → another directory of its repository."""
         self._told = ToldTexts()
         self._guides = GuideReader()
         self._pages = KeptPages()
@@ -176,7 +180,9 @@ class ContextBuilder:
         elif moment.is_start:
             found = await self._build_index(draft, recent)
         else:
-            found = await self._build_evidence(draft, recent)
+            call = moment.call
+            signature = read_signature(call) if call is not None and call.error else None
+            found = await self._build_evidence(draft, recent, signature)
         return found if explain else replace(found, candidates=found.shown)
 
     async def _look_around(self, draft: ContextDraft) -> tuple[ContextDraft, SessionState]:
@@ -205,6 +211,10 @@ class ContextBuilder:
             with anyio.move_on_after(SETTLE_S):
                 await self._distiller.settle(moment.event_id)
 
+        copies: Mapping[str, str] = {}
+        if moment.name == "startup" and self.find_copies is not None:
+            with anyio.move_on_after(self._config.session_s * _JOIN_SHARE):
+                copies = await self.find_copies()
         is_anew = moment.name in ("compact", "clear")
         left = self._config.session_tokens - (0 if is_anew else recent.tokens)
         tree = WorkingTree(moment.directory, self._config.session_s * _GIT_SHARE)
@@ -229,6 +239,8 @@ class ContextBuilder:
             found = start.read_candidates(tx, here, moment.name, now, guides)
             reader = OriginReader(tx, self._told)
             context = select_index(here, found, tokens, now, listener, reader)
+            if context.text is None and moment.name == "startup":
+                context = replace(context, text=_name_copy(tx, here, copies))
             if is_kept:
                 self._pages.keep(place, rests_on, found, context)
             return context
@@ -236,19 +248,18 @@ class ContextBuilder:
         return await self._db.read(build)
 
     async def _build_evidence(
-        self, draft: ContextDraft, recent: RecentInjections
+        self, draft: ContextDraft, recent: RecentInjections, signature: ErrorSignature | None
     ) -> InjectedContext:
-        """Build the few lines for which a file, a command, a failure or a subagent's task is evidence."""
+        """Build the few lines for which an error, a file, a command or a subagent's task is evidence."""
         moment = draft.moment
         listener = StartReader(moment.client, WorkingTree(moment.directory))
         guides = await anyio.to_thread.run_sync(self._guides.read, moment.directory)
-        signature = read_signature(moment.call) if moment.call and moment.call.error else None
         hits: list[Summary] = []
         if signature is not None:
             here = await self._read_place(draft)
             question = self._make_question(PromptQuery(signature.line, ""), here.project_ids, None, _HITS_MAX)  # fmt: skip
             question = replace(
-                question, kinds=known_fixes.KINDS, include_superseded=True, show_all=True
+                question, kinds=evidence.ERROR_KINDS, include_superseded=True, show_all=True
             )
             hits = [hit.summary for hit in (await self._recaller.search(question)).hits]
         left = self._config.session_tokens - recent.tokens
@@ -258,21 +269,23 @@ class ContextBuilder:
             here = self._read_session_state(tx, draft, recent)
             if not here.switch.recalls:
                 return InjectedContext(here.switch.reason, project=here.name)
-            if signature is not None and (
-                fixes := known_fixes.find_fixes(tx, signature, hits, now)
-            ):
+            fixes = (
+                evidence.find_fixes(tx, signature, hits, here.project_ids, now)
+                if signature is not None
+                else []
+            )
+            if fixes:
                 group = CandidateGroup(FIXED_HEADING, tuple(fixes), limit=_FIXES_SHOWN)
             elif moment.name == "subagent":
                 group = evidence.find_rules(tx, here, moment, draft.prompt or moment.prompt, now)
             else:
                 group = evidence.find_noted(tx, moment, here, now)
-            found = start.read_evidence(
-                tx, here, group, now, guides, is_seen=moment.name != "subagent"
-            )
+            seen: start.Seen = "later" if fixes else "all"
+            seen = "nothing" if moment.name == "subagent" else seen
+            found = start.read_evidence(tx, here, group, now, guides, seen)
             found = evidence.drop_gone(found, listener.tree)
-            tokens = _SUBAGENT_TOKENS if moment.name == "subagent" else _EVIDENCE_TOKENS
             reader = OriginReader(tx, self._told)
-            return select_index(here, found, min(tokens, left), now, listener, reader)
+            return select_index(here, found, min(_EVIDENCE_TOKENS, left), now, listener, reader)
 
         return await self._db.read(build)
 
@@ -292,6 +305,12 @@ class ContextBuilder:
             make_candidate(one.hit.summary, "", one.is_shown, one.why) for one in offers
         )
         chosen = [one for one in offers if one.is_shown]
+        is_known = any(one.why == prompt_gate.SAME_ERROR for one in chosen)
+        if not is_known:
+            pasted = await anyio.to_thread.run_sync(evidence.read_pasted, draft.prompt)
+            fixes = await self._build_evidence(draft, recent, pasted) if pasted else None
+            if fixes is not None and fixes.text is not None:
+                return fixes
         if not chosen:
             reason = offers[0].why if offers else "nothing known fits it"
             return InjectedContext(reason, None, here.name, candidates)
@@ -372,8 +391,8 @@ class ContextBuilder:
             tx, _place_of(draft), draft.moment.event_id, with_prompts=draft.moment.name == "prompt"
         )
         shown = dict(here.injected_at)
-        for number, at_ms in recent.shown.items():
-            shown[number] = max(at_ms, shown.get(number, 0))
+        for number, last in recent.shown.items():
+            shown[number] = max(last, shown.get(number, last))
         # An event that a wrong clock dated ahead was not later than the events after it.
         ahead = self._clock() + CLOCK_SKEW_MAX_MS
         resets = [at for at in (here.context_lost_at, recent.reset_at) if at and at < ahead]
@@ -382,6 +401,15 @@ class ContextBuilder:
             here, injected_at=shown, context_lost_at=max(resets, default=None), last_at=last_at,
             branch=draft.branch,
         )  # fmt: skip
+
+
+def _name_copy(tx: Connection, here: SessionState, copies: Mapping[str, str]) -> str | None:
+    """Name the project of another checkout of this repository, where nothing is known of this one."""
+    other = projects.project_by_key(tx, copies.get(here.project.key, "")) if here.project else None
+    count = projects.count_by_project(tx)[other.id].memories if other is not None else 0
+    if other is None or here.project is None or not count:
+        return None
+    return format_copy(here.name, other.key, here.project.key, count)
 
 
 def _place_of(draft: ContextDraft) -> SessionPlace:

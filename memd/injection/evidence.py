@@ -1,23 +1,43 @@
-"""Notes and rules for which a tool call, or a subagent's task, is evidence: notes of its place, rules that apply to it."""
+"""Find the memories for which a call, an error or a subagent's task is evidence.
+
+    places   a note whose place, a file, a directory or a command, a call reads, changes or runs
+    errors   what fixed an error here before, by its signature: the line that says what is wrong, without what differs from
+             run to run. Told is what the record proves to have fixed it, or what was done when somebody pasted it; never
+             the text of the error
+    tasks    the rules that apply to what a subagent is asked to do
+
+A place with a slash is looked for below the project's directories, one without anywhere in them; `*` and `**` stand for
+what they stand for in a shell.
+"""
 
 import json
 import os
-from collections.abc import Mapping
-from dataclasses import replace
+import posixpath
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from typing import Any
 
+from memd.belief.notes import split_note
 from memd.belief.standing import OF_COMMAND, OF_FILE
+from memd.caches import cached
+from memd.distill.proof import command_output
 from memd.injection import start
+from memd.injection.breaches import matches, read_commands
 from memd.injection.choice import CandidateGroup
-from memd.injection.moments import InjectionMoment
+from memd.injection.lines import read_answer, read_outcome, stands_alone
+from memd.injection.moments import EndedCall, InjectionMoment
 from memd.injection.origins import shorten_name
-from memd.injection.places import TouchedPlaces, find_mentioned, read_places
+from memd.injection.prompt_gate import ERROR_FIELD, MATCHED_MIN, TURN_KINDS
 from memd.injection.start import SessionCandidates, SessionPlace, SessionState
 from memd.injection.working_tree import WorkingTree
-from memd.store import events, session_context, usage
+from memd.models import EdgeType, Kind, Summary
+from memd.patterns import compile_lazily
+from memd.store import events, links, session_context, summaries, usage
 from memd.store.database import Connection
+from memd.store.turns import TurnFilter, match_turns
 from memd.store.types import ContextCandidate
-from memd.text import content_stems, unique
+from memd.text import WORD, content_stems, normalised, one_line, split_sentences, unique
 
 _NOTED_SHOWN, _RULES_SHOWN, _PLACES_SHOWN = 3, 10, 3
 NOTED_HEADING = "Noted for"
@@ -45,7 +65,7 @@ def _match_places(tx: Connection, here: SessionState, moment: InjectionMoment) -
     if touched and here.session is not None:
         told = usage.last_injected(tx, here.session.id)
         lost = events.last_context_loss(tx, here.session.id) or 0
-        touched = {n: place for n, place in touched.items() if told.get(n, -1) < lost}
+        touched = {n: place for n, place in touched.items() if told.get(n, (-1, ""))[0] < lost}
     return touched
 
 
@@ -95,6 +115,314 @@ def drop_gone(found: SessionCandidates, tree: WorkingTree) -> SessionCandidates:
         for group in found.groups
     ]
     return replace(found, groups=tuple(groups))
+
+
+# ── Places ──────────────────────────────────────────────────────────────────────────────────────
+
+_COMMAND_CHARACTERS_MAX = 4_000
+_SEPARATORS = compile_lazily(r"[\s'\"`;|&()<>=,]+")
+_LINE_OF_FILE = compile_lazily(r"(?<=\w):\d+(?::\d+)?\Z")
+
+
+@dataclass(frozen=True, slots=True)
+class _NotedPlace:
+    """A place, and a word without which no call touches it; none of one with a `*` in its last part."""
+
+    name: str
+    is_command: bool
+    key: str
+
+
+@cached(4_096)
+def read_places(tags: str) -> tuple[_NotedPlace, ...]:
+    """The places among the tags of a memory, which are given as JSON."""
+    found = []
+    for tag in json.loads(tags):
+        if tag.startswith(OF_COMMAND) and (name := tag.removeprefix(OF_COMMAND)):
+            found.append(
+                _NotedPlace(name, is_command=True, key=posixpath.basename(name.split()[0]))
+            )
+        elif tag.startswith(OF_FILE) and (name := tag.removeprefix(OF_FILE).strip("/")):
+            last = posixpath.basename(name)
+            whole = tag.removeprefix(OF_FILE)
+            found.append(_NotedPlace(whole, is_command=False, key="" if "*" in name else last))
+    return tuple(found)
+
+
+class TouchedPlaces:
+    """The paths and commands that a call reads, changes or runs."""
+
+    def __init__(self, call: EndedCall) -> None:
+        self._commands = read_commands(call.command[:_COMMAND_CHARACTERS_MAX], call.directory or "")
+        moved = (path for one, at in self._commands for path in _resolve(one.words, at))
+        self._paths = {*_list_paths(call), *moved}
+        self._keys = {part for path in self._paths for part in path.split("/")}
+        self._keys.update(posixpath.basename(one.program) for one, _ in self._commands)
+
+    def may_touch(self, places: Sequence[_NotedPlace]) -> bool:
+        """Return whether one of these may be touched: most are not, and this costs next to nothing."""
+        return any(not one.key or one.key in self._keys for one in places)
+
+    def find(self, places: Sequence[_NotedPlace], roots: Sequence[str]) -> str | None:
+        """The first of these places that is touched; None if none is. `roots`: what a relative place is relative to."""
+        for one in places:
+            is_bare = one.is_command or "/" not in one.name
+            is_run = is_bare and any(matches(one.name, command) for command, _ in self._commands)
+            if is_run or (
+                not one.is_command and any(_is_at(path, one.name, roots) for path in self._paths)
+            ):
+                return one.name
+        return None
+
+
+def find_mentioned(tags: Collection[str], text: str, roots: Sequence[str]) -> str | None:
+    """The place among a memory's tags that a text names; None if it names none of them."""
+    named = tuple(_resolve(_SEPARATORS.split(text), roots[0] if roots else ""))
+    for tag in tags:
+        if tag.startswith(OF_COMMAND) and _has_words(text, tag.removeprefix(OF_COMMAND)):
+            return tag.removeprefix(OF_COMMAND)
+        place = tag.removeprefix(OF_FILE) if tag.startswith(OF_FILE) else ""
+        if place and (_has_words(text, place) or any(_is_at(one, place, roots) for one in named)):
+            return place
+    return None
+
+
+def _has_words(text: str, place: str) -> bool:
+    return re.search(rf"(?<![\w./-]){re.escape(place.rstrip('/'))}(?![\w-])", text) is not None
+
+
+def _list_paths(call: EndedCall) -> Iterator[str]:
+    base = call.directory or "/"
+    yield from (posixpath.normpath(posixpath.join(base, path)) for path in call.paths)
+    # Redirections and here-documents name files, too.
+    yield from _resolve(_SEPARATORS.split(call.command[:_COMMAND_CHARACTERS_MAX]), base)
+
+
+def _resolve(words: Sequence[str], base: str) -> Iterator[str]:
+    """The words that may be paths, as absolute ones."""
+    for word in words:
+        name = _LINE_OF_FILE.sub("", word).rstrip(".:")
+        if name and not name.startswith(("-", "$")) and "://" not in name:
+            yield posixpath.normpath(posixpath.join(base or "/", posixpath.expanduser(name)))
+
+
+def _is_at(path: str, place: str, roots: Sequence[str]) -> bool:
+    """Return whether an absolute path is a place, or below it."""
+    wanted = posixpath.expanduser(place.removeprefix("./").rstrip("/"))
+    if not wanted:
+        return False
+    if wanted.startswith("/"):
+        return _begins(path, wanted)
+    for root in roots:
+        if path.startswith(f"{root.rstrip('/')}/"):
+            relative = path[len(root.rstrip("/")) + 1 :]
+            parts = relative.split("/")
+            # A bare name is that of a file or folder anywhere.
+            starts = range(len(parts)) if "/" not in wanted else (0,)
+            if any(_begins("/".join(parts[start:]), wanted) for start in starts):
+                return True
+    return False
+
+
+def _begins(path: str, wanted: str) -> bool:
+    if path == wanted or path.startswith(f"{wanted}/"):
+        return True
+    return "*" in wanted and _compile_glob(wanted).match(path) is not None
+
+
+@cached(256)
+def _compile_glob(place: str) -> re.Pattern[str]:
+    parts = re.split(r"(\*\*/?|\*)", place)
+    stands_for = {"**/": "(?:.*/)?", "**": ".*", "*": "[^/]*"}
+    return re.compile("".join(stands_for.get(one) or re.escape(one) for one in parts) + r"(?:/|\Z)")
+
+
+# ── Errors ──────────────────────────────────────────────────────────────────────────────────────
+
+ERROR_KINDS = (Kind.FAILURE, Kind.FIX, Kind.CHANGE, Kind.DISCOVERY, Kind.NOTE, Kind.FACT, Kind.INSTRUCTION, Kind.DECISION)  # fmt: skip
+"""Kinds of memories that may tell of an error and its fix."""
+_OUTPUT_CHARACTERS_MAX = 60_000
+_TITLE_CHARACTERS = 200
+_VARYING = compile_lazily(
+    r"(?:/tmp|/var/folders|/private/var|[A-Z]:\\[\w\\]*Temp)[/\\][^\s:'\")\]]*"
+    r"|\b0x[0-9a-fA-F]+\b|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{12,64}\b"
+    r"|\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?Z?|\b\d\d:\d\d:\d\d(?:[.,]\d+)?\b|\b\d+(?:\.\d+)?\s?(?:ms|s|sec|seconds)\b"
+    r"|(\.[A-Za-z]\w{0,4}):\d+(?::\d+)?(?=[:\s)]|\Z)|\(\d+,\s?\d+\)|\b(?:line|column|col|pid|PID) \d+"
+)
+"""What differs from run to run of the same failure."""
+_FAILED = compile_lazily(r"\A`.*` ?(?:\([^\n]*\) )?failed: (.+)$", re.MULTILINE)
+_FIXED = compile_lazily(
+    r"^(?P<errors>(?:Error: .+\n)+)(?:Said of it: (?P<said>.+)\n)?Fix: (?P<fix>.+)(?P<rest>(?:\nThen .+|\nChanged .+:|\n[-+] .+)*)",
+    re.MULTILINE,
+)
+"""What the memory of a piece of work tells of a failure that came right in it."""
+_PUT_IN = compile_lazily(r"^\+ (\S.{0,79})$", re.MULTILINE)
+_CURE = compile_lazily(r"^Worked as: (.+)$", re.MULTILINE)
+_ERROR_FORM = compile_lazily(
+    r"\b[\w.]*(?:Error|Exception|Panic|PANIC|ERROR|FATAL)\b|\b(?:error|fatal|panic)(?:\[\w+\])?:|^[\w./-]+: \S.*: \S"
+)
+"""How programs begin to say what failed; within a sentence somebody else's words are before it."""
+_CLAUSE_END = compile_lazily(r"[,;.!?–—](?=\s|$)")
+_ERROR_WORDS_MIN, _PHRASE_WORDS_MAX, _TURNS_MAX = 4, 8, 8
+_EXIT = compile_lazily(r"\AExit code \d+\n")
+
+
+@dataclass(frozen=True, slots=True)
+class ErrorSignature:
+    """The features of an error that tell one failure from others."""
+
+    line: str
+    """As the program said it."""
+    keys: tuple[str, ...]
+    """Its words that are the same in every run; then without what somebody may have written behind it, longest first."""
+
+    def is_of(self, line: str) -> bool:
+        """Return whether another error's line is the same apart from what differs from run to run."""
+        return make_key(line) == self.keys[0]
+
+    def stands_in(self, text: str) -> bool:
+        """Return whether a text has the error's line word for word."""
+        longest = max(self.keys[-1].split(), key=len)
+        # Nearly all texts lack it, and normalising them takes longer than the search that found them.
+        if text.isascii() and longest.isascii() and longest not in text.lower():
+            return False
+        told = f" {make_key(text)} "
+        return any(f" {key} " in told for key in self.keys)
+
+
+def make_key(line: str) -> str:
+    """The words of an error's line that are the same in every run."""
+    return normalised(_VARYING.sub(r"\1 ", line))
+
+
+def read_signature(call: EndedCall) -> ErrorSignature | None:
+    """Read the signature of a call's error; None if it has nothing by which it can be recognized."""
+    error = command_output.read_error(_EXIT.sub("", call.error)[-_OUTPUT_CHARACTERS_MAX:])
+    key = make_key(error.line)
+    if not error.tells or len(key) < MATCHED_MIN:
+        return None
+    return ErrorSignature(error.line, (key,))
+
+
+def read_pasted(prompt: str) -> ErrorSignature | None:
+    """Read the signature of the error in a prompt, pasted or within a sentence; None if there is none in a program's form."""
+    error = command_output.read_error(prompt[-_OUTPUT_CHARACTERS_MAX:])
+    form = _ERROR_FORM.search(error.line)
+    if not error.tells or not (error.has_signature or form):
+        return None
+    line = error.line[form.start() :] if form and not error.has_signature else error.line
+    ends = [len(line), *(found.start() for found in reversed(list(_CLAUSE_END.finditer(line))))]
+    keys = tuple(dict.fromkeys(make_key(line[:end]) for end in ends))
+    keys = tuple(one for one in keys if len(one.split()) >= _ERROR_WORDS_MIN)
+    return ErrorSignature(line, keys) if keys else None
+
+
+def find_fixes(
+    tx: Connection,
+    signature: ErrorSignature,
+    found: Iterable[Summary],
+    project_ids: tuple[int, ...],
+    now: int,
+) -> list[ContextCandidate]:
+    """Return the fixes of failures with this signature, best first; no hidden ones.
+
+    Of the memories found for it, and of the work for which somebody pasted it.
+    """
+    fixes: dict[int, None] = {}
+    for memory in found:
+        fixes.update(dict.fromkeys(_list_fixes(tx, signature, memory)))
+    pasted = _list_pasted(tx, signature, project_ids)
+    ids = [*fixes, *pasted]
+    visible = {one.id: one for one in session_context.candidates_by_ids(tx, ids, now)}
+    told = [_tell_fix(visible[one], signature) for one in fixes if one in visible]
+    told += [_tell_outcome(visible[n]) for n in pasted if n in visible and n not in fixes]
+    return [one for one in told if one.title]
+
+
+def _list_pasted(
+    tx: Connection, signature: ErrorSignature, project_ids: tuple[int, ...]
+) -> list[int]:
+    """List the work, latest first, that began with a prompt that has this error."""
+    steady = max(_VARYING.split(signature.line)[::2], key=len)
+    count = min(len(signature.keys[-1].split()), _PHRASE_WORDS_MAX)
+    phrase = " ".join(WORD.findall(steady)[:count])
+    where = TurnFilter(project_ids)
+    found = match_turns(tx, f'"{phrase}"', where, _TURNS_MAX) if phrase else []
+    events_with = [one.event_id for one in found if signature.stands_in(one.text)]
+    ids = {number for one in events_with for number in links.derived_from(tx, one)}
+    work = (m for m in summaries.summaries_by_ids(tx, list(ids)).values() if m.kind in TURN_KINDS)
+    return [one.id for one in sorted(work, key=lambda one: (-one.at, -one.id))]
+
+
+def _list_fixes(tx: Connection, signature: ErrorSignature, memory: Summary) -> Iterator[int]:
+    if memory.episode is None:
+        # Somebody noted the error's words, and what to do.
+        if signature.stands_in(f"{memory.title}\n{memory.body}"):
+            yield memory.id
+    elif memory.kind in TURN_KINDS:
+        if _find_told(memory.body, signature):
+            yield memory.id
+    elif memory.kind is Kind.FAILURE:
+        said = _FAILED.search(memory.body)
+        if said and signature.is_of(said[1]):
+            yield from _list_fixes_of_failure(tx, memory)
+
+
+def _list_fixes_of_failure(tx: Connection, failure: Summary) -> Iterator[int]:
+    """List what fixed a failure in its own turn, then in a later one, then how else it worked."""
+    edges = links.edges_at(tx, "summary", str(failure.id))
+    own = (one for one in edges if (one.from_kind, one.from_id) == ("summary", str(failure.id)))
+    for edge in own:
+        if edge.type is EdgeType.CAUSES and edge.to_kind == "summary":
+            yield int(edge.to_id)
+        elif edge.rule == session_context.PASSED_LATER and session_context.is_closed_later(
+            tx, failure.id
+        ):
+            yield from _list_fixes_of_turn(tx, str(edge.detail.get("episode", "")), edge.to_id)
+    if _CURE.search(failure.body):
+        yield failure.id
+
+
+def _list_fixes_of_turn(tx: Connection, episode: str, event_id: str) -> Iterator[int]:
+    """List the changes of the turn in which the check passed."""
+    passed = events.events_by_ids(tx, [int(event_id)]).get(int(event_id))
+    found = summaries.episode_summaries(tx, passed.session_id, episode) if passed else []
+    yield from (one.id for one in found if one.kind in (Kind.FIX, Kind.CHANGE))
+
+
+def _find_told(body: str, signature: ErrorSignature) -> re.Match[str] | None:
+    """Find what a memory of a piece of work tells of this failure."""
+    return next(
+        (
+            found
+            for found in _FIXED.finditer(body)
+            if any(signature.is_of(line) for line in ERROR_FIELD.findall(found["errors"]))
+        ),
+        None,
+    )
+
+
+def _tell_outcome(one: ContextCandidate) -> ContextCandidate:
+    """Return the memory with what was done as title, its own may be the error; without a title if nothing was."""
+    said = [*read_outcome(one.body).split("\n"), *split_sentences(read_answer(one.body))]
+    done = (text for text in said if stands_alone(text))
+    untold = "" if one.kind is Kind.DISCOVERY else one.title
+    return replace(one, title=one_line(next(done, untold), _TITLE_CHARACTERS))
+
+
+def _tell_fix(one: ContextCandidate, signature: ErrorSignature) -> ContextCandidate:
+    """Return the memory with its fix as title: the agent sees the error already."""
+    if one.episode is None:
+        return replace(one, title=one_line(split_note(one.body).text or one.title, _TITLE_CHARACTERS))  # fmt: skip
+    if told := _find_told(one.body, signature) or (
+        one.kind is Kind.FIX and _FIXED.search(one.body)
+    ):
+        lines = _PUT_IN.findall(told["rest"])
+        now = f"now `{lines[0]}`" if lines and "`" not in lines[0] else ""
+        return replace(one, title=told["fix"], remark=told["said"] or now)
+    if cure := _CURE.search(one.body):
+        return replace(one, title=f"worked as {cure[1]}")
+    return one if one.kind is Kind.CHANGE else replace(one, title="")
 
 
 # ── Tasks of subagents ───────────────────────────────────────────────────────────────────────────

@@ -29,7 +29,7 @@ from memd.machine_text import OWN_REFUSAL
 from memd.models import GLOBAL_PROJECT, EventKind, NewEvent, Session
 from memd.store import events, projects, usage
 from memd.store.database import Connection, Database
-from memd.text import one_line
+from memd.text import one_line, unique
 from memd.time_expressions import format_time
 from memd.wakeup import AutoResetEvent
 
@@ -146,11 +146,8 @@ class RuleGuard:
         return None
 
     async def _look_at_call(self, client: str, payload: Mapping[str, Any]) -> dict[str, Any] | None:
-        key, tool, given = (
-            payload.get("session_id"),
-            payload.get("tool_name"),
-            payload.get("tool_input"),
-        )
+        key, tool = payload.get("session_id"), payload.get("tool_name")
+        given = payload.get("tool_input")
         if not isinstance(key, str) or not isinstance(tool, str) or not isinstance(given, dict):
             return None
         place = await self.db.read(lambda tx: self._read_place(tx, client, key))
@@ -170,6 +167,7 @@ class RuleGuard:
             return None
         text = _write_message(shown, is_refused=bool(refused), is_end=False)
         await self._record_shown(client, place, shown, text, "refused" if refused else "told")
+        self.injector.note_told(_moment(client, key), text)
         if refused:
             decision = {"permissionDecision": "deny", "permissionDecisionReason": text}
         else:
@@ -204,11 +202,8 @@ class RuleGuard:
             call = ToolCall(one.tool, given, one.directory or place.roots[0], place.roots)
             if runs(check, call):
                 return False
-            if (
-                one.is_success
-                and _is_inside(call.edited, place.roots)
-                and _holds_for(rule, check, call)
-            ):
+            is_edit = one.is_success and _is_inside(call.edited, place.roots)
+            if is_edit and _holds_for(rule, check, call):
                 return True
         return False
 
@@ -257,11 +252,7 @@ class RuleGuard:
         rules = tuple(rule for rule in known[project.id] if _is_for(rule, session))
         if not rules:
             return None
-        roots = tuple(
-            dict.fromkeys(
-                one for one in (session.directory, project.key) if one and one.startswith("/")
-            )
-        )
+        roots = unique(one for one in (session.directory, project.key) if one and one[0] == "/")
         told = frozenset(
             one.summary_id
             for one in usage.session_injections(tx, session.id)
@@ -277,11 +268,8 @@ def _moment(client: str, key: str) -> InjectionMoment:
 def _is_for(rule: Rule, session: Session) -> bool:
     """Return whether a rule holds in a session: not one that was said for another session, for tests, or another branch."""
     tags = rule.summary.tags
-    branch = (
-        read_branch(session.directory)
-        if session.directory and find_branch(tags) is not None
-        else None
-    )
+    is_bound = session.directory is not None and find_branch(tags) is not None
+    branch = read_branch(session.directory or "") if is_bound else None
     scopes = [tag.removeprefix(PREFIX) for tag in tags if tag.startswith(PREFIX)]
     if any(one in _OTHER_SCOPES for one in scopes):
         return False
@@ -339,11 +327,9 @@ def _write_message(shown: list[tuple[Rule, RuleCheck]], *, is_refused: bool, is_
     for rule, check in shown:
         one = rule.summary
         said = f"“{clean_text(one_line(one.title, _RULE_CHARACTERS), _RULE_CHARACTERS)}”"
-        what = (
-            f"`{check.what}` was not run since the last edit"
-            if check.form == "before"
-            else f"the check: {check}"
-        )
+        what = f"the check: {check}"
+        if check.form == "before":
+            what = f"`{check.what}` was not run since the last edit"
         lines.append(f"#{one.id} ({format_time(one.at).partition('T')[0]}): {said} ({what})")
     if is_refused and not is_end:
         head = f"{OWN_REFUSAL} because the user has this rule enforced:"

@@ -6,6 +6,12 @@ while a thread is busy; a late result is dropped. What it needs is searched for 
 same moment would find the same memories. An injection counts at once in memory, and is written before the
 reply if there is time, so that a crash right after the reply does not repeat it; a power failure may. Injections into a session
 that is not stored (capture is switched off there) are only held in memory.
+
+A start that was not told, because it was late or because no daemon ran, is told with the session's next prompt.
+
+A session has one budget for all that it is shown unasked: tokens, and the time that its hooks wait. Whatever tells it
+something asks what is left and says what it took. The vault keeps it, so a daemon that is started again goes on where the
+last one was. A compaction begins again, because the agent loses what it was shown.
 """
 
 from collections import Counter
@@ -20,14 +26,13 @@ import anyio.abc
 from memd import log
 from memd.config import InjectConfig
 from memd.errors import UNEXPECTED_ERRORS, MemdError
-from memd.injection.budget import SessionBudget, SessionKey, write_spent
 from memd.injection.builder import ContextBuilder, ContextDraft, RecentInjections
 from memd.injection.moments import InjectedContext, InjectionMoment
 from memd.injection.outcomes import is_held_back
 from memd.injection.page import estimate_tokens
-from memd.store import projects, usage
+from memd.store import events, projects, usage
 from memd.store.database import Connection, Database
-from memd.store.usage import Injection, NewInjection, SpentBudget
+from memd.store.usage import Injection, NewInjection, SpentBudget, ToldText
 from memd.wakeup import AutoResetEvent
 
 BUILDS_MAX = 16
@@ -43,7 +48,9 @@ _PREPARED_MAX = 3
 _GATHER_S = 2.0
 """Seconds after a change in which others follow it."""
 _HELD_BACK = "held back, to compare with other sessions: inject.holdout"
-_PendingInjection = tuple[SessionKey, NewInjection]
+SessionKey = tuple[str, str]
+"""(client, the client's own id of the session)."""
+_PendingInjection = tuple[SessionKey, NewInjection | ToldText]
 
 
 @dataclass(slots=True)
@@ -92,6 +99,8 @@ class Injector:
         self._changed = AutoResetEvent()
         self._places: dict[tuple[str, str], None] = {}
         """(client, directory) of the latest moments, the latest last."""
+        self._begun: dict[SessionKey, InjectionMoment | None] = {}
+        """Sessions of which the start was looked at, the latest last, with the start that is still to be told."""
         self._failing: str | None = None
         self._counts = Counter(asked=0, shown=0, tokens=0, late=0, failed=0)
 
@@ -197,6 +206,8 @@ class Injector:
             await build.finished.wait()
         build.is_awaited = False
         self.budget.spend(key, 0, anyio.current_time() - started)
+        if moment.is_start:
+            self._note_begun(key, None if build.context is not None else moment)
         if build.context is not None:
             self._failing = None
             return None if self.is_held_back(moment) else build.context.text
@@ -206,6 +217,32 @@ class Injector:
             log.get(self.name).warning("context_left_out", error=error)
         self._failing = error
         return None
+
+    async def offer_missed_start(self, moment: InjectionMoment) -> str | None:
+        """Return at a prompt what the start of its session was to be told and was not; None if it was told."""
+        if moment.name != "prompt" or not moment.session:
+            return None
+        key = _session_key(moment)
+        if key not in self._begun:
+            self._note_begun(key, await self._find_missed_start(moment))
+        missed = self._begun[key]
+        return None if missed is None else await self.offer(missed)
+
+    async def _find_missed_start(self, moment: InjectionMoment) -> InjectionMoment | None:
+        """Find the start of a session that has begun while no daemon ran, if this is its first prompt."""
+        try:
+            is_missed = await self._db.read_inline(lambda tx: _has_missed_start(tx, moment))
+        except MemdError:
+            return None
+        return (
+            replace(moment, name="startup", event="SessionStart", prompt="") if is_missed else None
+        )
+
+    def _note_begun(self, key: SessionKey, missed: InjectionMoment | None) -> None:
+        self._begun.pop(key, None)
+        self._begun[key] = missed
+        while len(self._begun) > SESSIONS_MAX:
+            del self._begun[next(iter(self._begun))]
 
     async def _concerns(self, moment: InjectionMoment) -> bool:
         """Return whether a tool call may be worth a context: most are not, and must cost next to nothing."""
@@ -219,6 +256,12 @@ class Injector:
         """Count and record what another part of memd showed to a session."""
         await self.budget.load(_session_key(moment))
         self._remember_injections(moment, context)
+
+    def note_told(self, moment: InjectionMoment, text: str) -> None:
+        """Keep the whole text that a hook is about to print."""
+        told = ToldText(moment.name, self._clock(), text)
+        self._pending.append((_session_key(moment), told))
+        self._wakeup.set()
 
     async def preview(self, moment: InjectionMoment, *, explain: bool) -> InjectedContext:
         """Return what would be injected. Has no deadline and records nothing."""
@@ -254,6 +297,11 @@ class Injector:
         """List a session's injections, oldest first."""
         await self.flush()
         return await self._db.read(partial(usage.session_injections, session_id=session_id))
+
+    async def list_texts(self, session_id: int) -> list[ToldText]:
+        """List the texts that a session was told, oldest first, word for word."""
+        await self.flush()
+        return await self._db.read(partial(usage.told_texts, session_id=session_id))
 
     async def _try_to_flush(self) -> None:
         try:
@@ -306,7 +354,7 @@ class Injector:
         recent = self._recent.pop(key, RecentInjections({}))
         # What a subagent is told, the session has not seen.
         ids = () if moment.name == "subagent" else (one.id for one in context.shown)
-        shown = {**recent.shown, **dict.fromkeys(ids, now)}
+        shown = {**recent.shown, **dict.fromkeys(ids, (now, moment.name))}
         tokens = estimate_tokens(context.text)
         if is_reset(moment):
             self.budget.restart(key)
@@ -326,6 +374,13 @@ def _session_key(moment: InjectionMoment) -> SessionKey:
     return moment.client, moment.session
 
 
+def _has_missed_start(tx: Connection, moment: InjectionMoment) -> bool:
+    session = projects.session_of_client(tx, moment.client, moment.session)
+    if session is None or usage.count_prompts(tx, session.id, 0, moment.event_id):
+        return False
+    return events.has_begun_anew(tx, session.id) and not usage.session_injections(tx, session.id, 1)
+
+
 def is_reset(moment: InjectionMoment) -> bool:
     """Return whether the session has just lost its context."""
     return moment.name in ("compact", "clear")
@@ -340,9 +395,87 @@ def _record_injections(
         found = projects.session_of_client(tx, client, key)
         if found is not None:
             known[client, key] = found.id
-    written = [
-        replace(shown, session_id=known[session]) for session, shown in pending if session in known
-    ]
-    usage.record_injections(tx, written)
+    written = [(known[session], one) for session, one in pending if session in known]
+    injected = [replace(one, session_id=n) for n, one in written if isinstance(one, NewInjection)]
+    usage.record_injections(tx, injected)
+    usage.record_texts(tx, [(n, one) for n, one in written if isinstance(one, ToldText)])
     left = [one for one in pending if one[0] not in known][-PENDING_MAX:]
-    return left, write_spent(tx, spent)
+    return left, _write_spent(tx, spent)
+
+
+# ── The budget of a session ──────────────────────────────────────────────────────────────────────
+
+
+@dataclass(eq=False)
+class SessionBudget:
+    """The budgets that sessions have left."""
+
+    db: Database
+    config: InjectConfig
+    _spent: dict[SessionKey, SpentBudget] = field(default_factory=dict)
+    _unwritten: set[SessionKey] = field(default_factory=set)
+
+    async def load(self, key: SessionKey) -> SpentBudget:
+        """Return what a session has spent; after a daemon's start as the vault has it."""
+        if key not in self._spent:
+            found = await self.db.read_inline(lambda tx: _read(tx, key))
+            self._spent.setdefault(key, found)
+            self._forget_oldest()
+        return self._spent[key]
+
+    async def tokens_left(self, key: SessionKey) -> int:
+        """Return how many tokens a session may still be told; 0 once its hooks were held up for as long as they may."""
+        spent = await self.load(key)
+        if spent.waited_ms >= self.config.session_wait_s * 1000:
+            return 0
+        return max(0, self.config.session_tokens - spent.tokens)
+
+    def spend(self, key: SessionKey, tokens: int, waited_s: float) -> None:
+        """Count what a session was told and how long a hook of it was held up. `load` comes first."""
+        before = self._spent.get(key, SpentBudget())
+        waited_ms = before.waited_ms + round(waited_s * 1000)
+        self._put(key, SpentBudget(before.tokens + tokens, waited_ms))
+
+    def restart(self, key: SessionKey) -> None:
+        """Reset the budget: the session has lost what it was shown."""
+        self._put(key, SpentBudget())
+
+    def take_unwritten(self) -> Mapping[SessionKey, SpentBudget]:
+        """Return what the vault does not have yet, and pass for having written it."""
+        taken = {key: self._spent[key] for key in self._unwritten if key in self._spent}
+        self._unwritten.clear()
+        return taken
+
+    def give_back(self, unwritten: Mapping[SessionKey, SpentBudget]) -> None:
+        """Put back what could not be written, to write it the next time."""
+        self._unwritten |= unwritten.keys() & self._spent.keys()
+
+    def _put(self, key: SessionKey, spent: SpentBudget) -> None:
+        self._spent.pop(key, None)
+        self._spent[key] = spent
+        self._unwritten.add(key)
+        self._forget_oldest()
+
+    def _forget_oldest(self) -> None:
+        while len(self._spent) > SESSIONS_MAX:
+            oldest = next((one for one in self._spent if one not in self._unwritten), None)
+            oldest = next(iter(self._spent)) if oldest is None else oldest
+            del self._spent[oldest]
+            self._unwritten.discard(oldest)
+
+
+def _read(tx: Connection, key: SessionKey) -> SpentBudget:
+    session = projects.session_of_client(tx, *key)
+    return usage.read_spent(tx, session.id) if session else SpentBudget()
+
+
+def _write_spent(tx: Connection, spent: Mapping[SessionKey, SpentBudget]) -> set[SessionKey]:
+    """Write what sessions have spent, and return those that the vault does not know, or not yet."""
+    unknown = set()
+    for key, one in spent.items():
+        session = projects.session_of_client(tx, *key)
+        if session is None:
+            unknown.add(key)
+        else:
+            usage.write_spent(tx, session.id, one)
+    return unknown

@@ -1,6 +1,6 @@
 """Injection moments: when a client lets memd add context for its agent, and what is injected then. Pure."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, get_args
 
@@ -10,6 +10,7 @@ from memd.models import Kind
 SessionStart = Literal["startup", "resume", "clear", "compact"]
 MomentName = Literal[SessionStart, "prompt", "stop", "rule", "file", "failure", "subagent"]
 """A `rule` is one that is about to be broken."""
+STARTS = get_args(SessionStart)
 _PATH_FIELDS = ("file_path", "notebook_path")
 _SUBAGENT_FIELDS = ("prompt", "task", "description")
 
@@ -48,7 +49,7 @@ class InjectionMoment:
     @property
     def is_start(self) -> bool:
         """Return whether a session begins, or continues after it lost its context or was left."""
-        return self.name in get_args(SessionStart)
+        return self.name in STARTS
 
     @property
     def is_call(self) -> bool:
@@ -91,7 +92,7 @@ def read_moment(client: str, payload: Any, directory: str | None) -> InjectionMo
     session, event = payload.get("session_id"), payload.get("hook_event_name")
     if not isinstance(session, str) or session in ("", claude_code.DRAFT_SESSION):
         return None
-    if client not in _FORMS or event not in _FORMS[client].events:
+    if not isinstance(event, str) or event not in _EVENTS.get(client, ()):
         return None
     # A subagent is told at its start, and nothing else.
     if payload.get("agent_id") and event != "SubagentStart":
@@ -125,9 +126,8 @@ def _read_call(payload: Mapping[str, Any], cwd: str | None) -> EndedCall:
 
 def _list_paths(fields: Mapping[str, Any]) -> Iterator[str]:
     """List the files given to a tool, of an edit of several files each."""
-    yield from filter(None, (_text(fields, name) for name in _PATH_FIELDS))
     edits = fields.get("edits")
-    for one in edits if isinstance(edits, list) else ():
+    for one in (fields, *(edits if isinstance(edits, list) else ())):
         if isinstance(one, Mapping):
             yield from filter(None, (_text(one, name) for name in _PATH_FIELDS))
 
@@ -148,50 +148,32 @@ def _name_moment(payload: Mapping[str, Any]) -> MomentName | None:
     if event == "Stop":
         return "stop" if payload.get("stop_hook_active") is False else None
     # A forked session has its whole context already; other sources are not known.
-    return source if source in get_args(SessionStart) else None
+    return source if source in STARTS else None
 
 
 def hook_output(moment: InjectionMoment, text: str) -> dict[str, Any]:
     """The text as the client's hook prints it."""
-    return _FORMS[moment.client].write(moment.event, text)
-
-
-@dataclass(frozen=True, slots=True)
-class _ContextForm:
-    """The events at which a client takes context, and how its hook prints it.
-
-    Only events whose hook may fail or be late without the agent being held up.
-    """
-
-    events: tuple[str, ...]
-    write: Callable[[str, str], dict[str, Any]]
-
-
-def _write_nested(event: str, text: str) -> dict[str, Any]:
+    event = moment.event
+    if moment.client == clients.COPILOT:
+        return {"additionalContext": text}  # it drops the nested form (seen with 1.0.102)
+    if moment.client == clients.CURSOR:
+        return {"additional_context": text}
     if event == "Stop":
         return {"decision": "block", "reason": text}
+    if (
+        moment.client == clients.CODEX
+    ):  # its hook of a call that failed is that of one that succeeded
+        event = event.removesuffix("Failure")
     return {"hookSpecificOutput": {"hookEventName": event, "additionalContext": text}}
 
 
-def _write_for_codex(event: str, text: str) -> dict[str, Any]:
-    # Its hook of a call that failed is the one of a call that succeeded.
-    return _write_nested(event.removesuffix("Failure"), text)
-
-
-def _write_for_copilot(_: str, text: str) -> dict[str, Any]:
-    return {"additionalContext": text}  # it drops the nested form (seen with 1.0.102)
-
-
-def _write_for_cursor(_: str, text: str) -> dict[str, Any]:
-    return {"additional_context": text}
-
-
 _COMMON = ("SessionStart", "UserPromptSubmit", "PostToolUse", "PostToolUseFailure")
-_FORMS: Mapping[str, _ContextForm] = {
-    claude_code.CLIENT: _ContextForm((*_COMMON, "SubagentStart", "Stop"), _write_nested),
-    clients.CODEX: _ContextForm(_COMMON, _write_for_codex),
-    clients.COPILOT: _ContextForm(_COMMON, _write_for_copilot),
-    clients.CURSOR: _ContextForm(("SessionStart",), _write_for_cursor),
+_EVENTS: Mapping[str, Sequence[str]] = {
+    claude_code.CLIENT: (*_COMMON, "SubagentStart", "Stop"),
+    clients.CODEX: _COMMON,
+    clients.COPILOT: _COMMON,
+    clients.CURSOR: ("SessionStart",),
     # memd's own plugins, which take what Claude Code does.
-    **dict.fromkeys(clients.PLUGGED, _ContextForm((*_COMMON, "SubagentStart"), _write_nested)),
+    **dict.fromkeys(clients.PLUGGED, (*_COMMON, "SubagentStart")),
 }
+"""The events at which a client takes context: only those whose hook may fail or be late without the agent being held up."""

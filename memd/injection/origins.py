@@ -14,10 +14,12 @@ Where no event of the session is on record (another device's, a teammate's), the
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
+from memd.belief.standing import is_pinned_by_user
 from memd.capture.fingerprints import fold_plainly, split_units, squeeze, weigh_unit
 from memd.injection import lines
+from memd.injection.breaches import PROGRAMS
 from memd.injection.choice import CandidateChoice, CandidateGroup
 from memd.injection.prompt_gate import MATCHED_MIN, OF_ERROR, GatedHit, squeeze_error
 from memd.injection.session_record import SessionRecord, read_record
@@ -65,24 +67,11 @@ _SHELL_SIGN = compile_lazily(
     r"\S\s+--?[A-Za-z][\w-]*|\|\s*\w|&&|\$\(|(?:^|[;&|]\s*)(?:sudo\s|\.{1,2}/)\S|>\s*/"
 )
 """What only a command line has: options, pipes, lists, substitutions, a program by its path."""
-_PROGRAMS = frozenset(
-    """curl wget sudo npx uvx pipx pip pip3 chmod chown iex iwr irm scp ncat apt-get dnf choco winget
-    mkfs crontab launchctl systemctl""".split()  # noqa: SIM905  # a page of quotes reads worse
-)
-"""What a word after is an argument to, wherever it stands."""
-_TOOLS = frozenset(
-    """npm yarn pnpm bun uv cargo git docker kubectl helm terraform python python3 deno ruby gem perl php
-    composer poetry conda mvn gradle bazel gh aws gcloud flyctl vercel psql mysql redis-cli powershell pwsh
-    bash sh zsh ssh nc rm apt brew yum apk pacman""".split()  # noqa: SIM905  # as above
-)
-"""Programs whose names are also words of prose: what follows decides."""
-_WORDS = frozenset({"go", "make", "node", "just", "rake", "fish", "az", "pytest", "tox", "nox", "ruff", "mypy", "tsc", "jest"})  # fmt: skip
-"""Programs whose names prose uses for something else, or without arguments."""
+_PROGRAMS = PROGRAMS.list_words("programs")
+_TOOLS = PROGRAMS.list_words("named like words")
+_WORDS = PROGRAMS.list_words("named like verbs")
 _ARGUMENT = compile_lazily(r"-{1,2}[A-Za-z]|\S*/\S|\S+\.\w|\S+@\S")
-_SUBCOMMANDS = frozenset(
-    """install i add run exec x apply push publish clone remove uninstall delete reset config login deploy
-    destroy prune pull start stop test build""".split()  # noqa: SIM905  # as above
-)
+_SUBCOMMANDS = PROGRAMS.list_words("subcommands")
 _LONG_NAME = compile_lazily(r"[^\s`\"“”()\[\],;]{12,}")
 """What may have more than five words of two letters or more."""
 _NAME_PART = compile_lazily(r"[^_\-./\\:]+")
@@ -96,65 +85,21 @@ _ERROR_NAME = compile_lazily(
 # ── Telling ──────────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class ToldMemory:
-    """The facts on a memory that decide what of it may be shown."""
-
-    id: int
-    project_id: int
-    session_id: int | None
-    at: int
-    authority: Authority
-    source: str
-    author: str
-    is_pinned_by_user: bool
-
-    @classmethod
-    def of_candidate(cls, one: ContextCandidate) -> "ToldMemory":
-        """Make it of a candidate for a session's start."""
-        return cls(
-            one.id, one.project_id, one.session_id, one.at, one.authority, one.source, one.author,
-            one.is_pinned_by_user,
-        )  # fmt: skip
-
-    @classmethod
-    def of_summary(cls, one: Summary) -> "ToldMemory":
-        """Make it of a hit."""
-        is_pinned = (one.pinned_by or Authority.TOOL_OUTPUT) >= Authority.USER_PROMPT
-        return cls(
-            one.id, one.project_id, one.session_id, one.at, one.authority, one.source, one.author,
-            is_pinned,
-        )  # fmt: skip
-
-    @property
-    def is_by_hand(self) -> bool:
-        """Return whether a user of this vault entered all of it by hand."""
-        is_users = self.authority >= Authority.USER_HAND and not self.author
-        return self.is_pinned_by_user or is_users
-
-    @property
-    def is_of_file(self) -> bool:
-        """Return whether it comes from an imported file."""
-        is_least = self.authority is Authority.TOOL_OUTPUT and self.source.startswith("import:")
-        return is_least or self.source == "import:markdown"
+Memory = ContextCandidate | Summary
+ToldTexts = dict[tuple[int, str], str]
+"""(memory, text of it) → what of that may be shown, for the next session that begins."""
 
 
-class ToldTexts:
-    """Cache of what may be shown of texts of memories, for the next session that begins. Emptied when it is full."""
+def _is_by_hand(one: Memory) -> bool:
+    """Return whether a user of this vault entered all of a memory by hand, or pinned it."""
+    is_pinned = one.is_pinned_by_user if isinstance(one, ContextCandidate) else is_pinned_by_user(one)  # fmt: skip
+    return is_pinned or (one.authority >= Authority.USER_HAND and not one.author)
 
-    def __init__(self) -> None:
-        self._told: dict[tuple[int, str], str] = {}
 
-    def get(self, memory_id: int, text: str) -> str | None:
-        """Return what may be shown of a text; None if that is not cached."""
-        return self._told.get((memory_id, text))
-
-    def put(self, memory_id: int, text: str, told: str) -> str:
-        """Keep what may be shown of a text, and return it."""
-        if len(self._told) >= TEXTS_KEPT_MAX:
-            self._told.clear()
-        self._told[memory_id, text] = told
-        return told
+def _is_of_file(one: Memory) -> bool:
+    """Return whether a memory comes from an imported file."""
+    is_least = one.authority is Authority.TOOL_OUTPUT and one.source.startswith("import:")
+    return is_least or one.source == "import:markdown"
 
 
 class OriginReader:
@@ -165,75 +110,65 @@ class OriginReader:
         self._tx = tx
         self._found = found
         self._prompt = squeeze(prompt)
-        self._records: dict[int, SessionRecord | None] = {}
-        self._around: dict[int, SessionRecord | None] = {}
-        """Memory → the record of the sessions that ran when it was noted."""
+        self._records: dict[tuple[int, ...], SessionRecord | None] = {}
 
-    def tell(self, memory: ToldMemory, text: str) -> str:
+    def tell(self, memory: Memory, text: str) -> str:
         """Return what may be shown of a text of this memory; empty if nothing may."""
-        if memory.is_by_hand or self._is_in_prompt(text):
+        if _is_by_hand(memory) or self._is_in_prompt(text):
             return text
-        told = self._found.get(memory.id, text)
-        if told is None:
-            told = self._found.put(memory.id, text, self._tell(memory, text))
-        return told
+        key = memory.id, text
+        if key not in self._found:
+            if len(self._found) >= TEXTS_KEPT_MAX:
+                self._found.clear()
+            self._found[key] = self._tell(memory, text)
+        return self._found[key]
 
-    def is_name(self, memory: ToldMemory, path: str) -> bool:
+    def is_name(self, memory: Memory, path: str) -> bool:
         """Return whether a path of a memory looks like a file's name, and not like a sentence."""
         name = re.split(r"[/\\]", path)[-1]
-        return memory.is_by_hand or (
+        return _is_by_hand(memory) or (
             len(name.split()) <= QUOTED_WORDS_MAX and shorten_name(name) == name
         )
 
-    def _tell(self, memory: ToldMemory, text: str) -> str:
-        if memory.is_of_file:
+    def _tell(self, memory: Memory, text: str) -> str:
+        if _is_of_file(memory):
             return ""
         if memory.authority is Authority.TOOL_OUTPUT:
             return _tell_names(text)
-        record = (
-            self._find_records_around(memory)
-            if memory.session_id is None and not memory.author
-            else self._find_record(memory.session_id)
-        )
+        sessions = self._find_sessions(memory, text)
+        record = self._find_record(sessions)
         if record is None and memory.authority >= Authority.USER_PROMPT and not memory.author:
             return text  # said on another device, where the record is
-        told = tell_text(text, record or SessionRecord())
-        if told and not self._is_heard_before(memory, told):
+        if told := tell_text(text, record or SessionRecord()):
             return told
         label = OF_ERROR.match(text)
         names = _tell_names(text) if label else ""
         return label[0] + names if label and names else ""
 
-    def _is_heard_before(self, memory: ToldMemory, told: str) -> bool:
-        """Return whether an earlier session of the project had it from a tool: memd itself may have shown it to this one."""
-        said = words(told)
+    def _find_sessions(self, memory: Memory, text: str) -> tuple[int, ...]:
+        """Find the sessions of a memory: its own, or those that ran when an agent noted it, and earlier ones that said its words.
+
+        memd itself may have shown those to its own session; who said them first, said them first in the project.
+        """
+        if memory.session_id is not None:
+            own = [memory.session_id]
+        elif memory.author:
+            own = []
+        else:
+            since = memory.at - SILENCE_MAX_MS
+            own = sessions_around(self._tx, memory.project_id, since, memory.at, SESSIONS_MAX)
+        said = words(text)
         starts = range(0, max(1, len(said) - int(RUN_MIN) + 1), 2)
         phrases = (" ".join(said[at : at + int(RUN_MIN)]) for at in starts)
         sought = " OR ".join(f'"{phrase}"' for phrase in phrases if phrase)
         where = TurnFilter((memory.project_id,), until=memory.at)
         found = match_turns(self._tx, sought, where, TURNS_MAX) if sought else []
-        records = (
-            self._find_record(number)
-            for number in dict.fromkeys(one.session_id for one in found)
-            if number != memory.session_id
-        )
-        return any(record and is_others_sentence(told, record) for record in records)
+        return tuple(dict.fromkeys((*own, *(one.session_id for one in found))))
 
-    def _find_record(self, session_id: int | None) -> SessionRecord | None:
-        if session_id is None:
-            return None
-        if session_id not in self._records:
-            self._records[session_id] = read_record(self._tx, [session_id])
-        return self._records[session_id]
-
-    def _find_records_around(self, memory: ToldMemory) -> SessionRecord | None:
-        """Find the records of all sessions that ran when an agent remembered something without naming its session."""
-        if memory.id not in self._around:
-            running = sessions_around(
-                self._tx, memory.project_id, memory.at - SILENCE_MAX_MS, memory.at, SESSIONS_MAX
-            )
-            self._around[memory.id] = read_record(self._tx, running)
-        return self._around[memory.id]
+    def _find_record(self, sessions: tuple[int, ...]) -> SessionRecord | None:
+        if sessions not in self._records:
+            self._records[sessions] = read_record(self._tx, sessions)
+        return self._records[sessions]
 
     def _is_in_prompt(self, text: str) -> bool:
         """Return whether the prompt has an error's text word for word; a title also names its place."""
@@ -424,18 +359,18 @@ def choose_told(
 
 def tell_remark(card: ContextCandidate, reader: OriginReader) -> str:
     """Return the remark that tells a memory from another one with its title, if that may be shown."""
-    return reader.tell(ToldMemory.of_candidate(card), card.remark) if card.remark else ""
+    return reader.tell(card, card.remark) if card.remark else ""
 
 
 def tell_card(card: ContextCandidate, reader: OriginReader) -> ContextCandidate:
     """The card with the words that may be shown; without a title if none may."""
-    memory = ToldMemory.of_candidate(card)
     said = lines.write_statement(card)
-    title = reader.tell(memory, said)
+    title = reader.tell(card, said)
     if card.kind in lines.OUTCOME_KINDS and GAP in title and title != said:
         title = ""  # half of a report tells nothing
-    files = tuple(path for path in card.edited if reader.is_name(memory, path))
-    return replace(card, title=title, edited=files)
+    files = tuple(path for path in card.edited if reader.is_name(card, path))
+    left_open = tuple(filter(None, (reader.tell(card, one) for one in card.left_open)))
+    return replace(card, title=title, edited=files, left_open=left_open)
 
 
 def tell_offers(
@@ -446,13 +381,12 @@ def tell_offers(
     told: dict[int, tuple[str, str]] = {}
     for one in offers:
         summary = one.hit.summary
-        memory = ToldMemory.of_summary(summary)
-        title = reader.tell(memory, summary.title) if one.is_shown else ""
+        title = reader.tell(summary, summary.title) if one.is_shown else ""
         if title:
             sentences = _list_sentences(
                 summary.body, make_snippet(summary.title, one.hit.snippet, terms)
             )
-            said = (reader.tell(memory, sentence) for sentence in sentences)
+            said = (reader.tell(summary, sentence) for sentence in sentences)
             told[summary.id] = title, one_line(" ".join(filter(None, said)), _SNIPPET_CHARACTERS)
         kept.append(replace(one, is_shown=False, why=UNTOLD) if one.is_shown and not title else one)
     return kept, told

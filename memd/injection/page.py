@@ -1,20 +1,39 @@
-"""The page that an agent is shown: fenced and labelled as data. Pure.
+"""Choose, write and keep the page that an agent is shown: fenced and labelled as data.
 
 Recalled text may come from an attacker: it cannot close the fence, begin a tag or a line, or carry control characters.
 Lengths count as clients count them, in UTF-16 units.
+
+`start.read_candidates` finds what a session's start may tell, `select_index` writes the page of it:
+
+    choose   by the shortest wording of each line (`choice.py`), so that as much as possible has room
+    check    who said the chosen words first (`origins.py`); what may not be told makes room for others
+    widen    each line to its whole sentence while there is room, in the order of the page
+    write    the sections, then the user's own words that no line says yet
 """
 
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import partial
 
+from memd.belief.notes import show_said
+from memd.belief.standing import find_branch, list_files
+from memd.capture import clients
 from memd.capture.redact.blocks import INJECTED_CLOSING, INJECTED_OPENING, INJECTED_TAG
-from memd.injection.learned import SAID_CHARACTERS_MAX, SaidSentence
-from memd.injection.lines import TITLE_CHARACTERS
-from memd.models import Authority, Kind
-from memd.text import one_line
+from memd.injection import choice
+from memd.injection.choice import LINES_MAX, CandidateChoice, CandidateGroup
+from memd.injection.learned import SAID_CHARACTERS_MAX, SaidSentence, is_told
+from memd.injection.lines import TITLE_CHARACTERS, drop_project, shorten_sentence
+from memd.injection.moments import InjectedContext, InjectionCandidate
+from memd.injection.origins import OriginReader, choose_told, shorten_name, tell_remark
+from memd.injection.prompt_gate import GatedHit
+from memd.injection.start import SessionCandidates, SessionState
+from memd.injection.working_tree import Guides, WorkingTree
+from memd.models import Authority, Kind, Summary
+from memd.store.types import ContextCandidate
+from memd.text import one_line, unique
 from memd.time_expressions import format_time
 
 CHARACTERS_MAX = 10_000
@@ -66,6 +85,8 @@ class ContextLine:
     note: str = ""
     """A remark behind the title."""
     snippet: str = ""
+    left_open: str = ""
+    """What the work left to be done, and why."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -161,6 +182,15 @@ def format_hits(project: str, lines: Iterable[ContextLine]) -> str:
     return _fence_lines(project, _HITS_INTRO, body)
 
 
+def format_copy(project: str, other: str, here: str, count: int) -> str:
+    """The start of a session in a checkout of which nothing is known, but of another one of the same repository."""
+    line = (
+        f"Nothing is known of this checkout, but of another one of the same repository (memories: {count}). The user may join"
+        f" them: memd project merge {clean_text(other, HIT_CHARACTERS)} {clean_text(here, HIT_CHARACTERS)}"
+    )
+    return _fence_lines(project, _INDEX_INTRO, [line])
+
+
 def _fence_lines(project: str, intro: str, body: Sequence[str], more: int = 0) -> str:
     name = re.sub(r'["&>]', "'", clean_text(project, _PROJECT_CHARACTERS))
     footer = _FOOTER_LEFT_OUT.format(more) if more else _FOOTER
@@ -189,7 +219,10 @@ def _format_line(
     day, speaker = ("" if one == above else one for one, above in zip(own, shared, strict=True))
     said = ", ".join(filter(None, (line.kind.value if with_kind else "", speaker)))
     told = " ".join(filter(None, (day, said)))
-    return f"- #{line.id} {told}{': ' if told else ''}{title}{marks}"
+    still = (
+        f"\n  Still open: {clean_text(line.left_open, HIT_CHARACTERS)}" if line.left_open else ""
+    )
+    return f"- #{line.id} {told}{': ' if told else ''}{title}{marks}{still}"
 
 
 def format_day(at: int) -> str:
@@ -224,3 +257,341 @@ def clean_text(text: str, limit: int) -> str:
     while utf16_length(flat) > limit:
         flat = one_line(flat[:-1], len(flat) - 1)
     return flat
+
+
+# ── The page of a session's start ───────────────────────────────────────────────────────────────
+
+_WIDTH_SHORT = 80
+"""Characters that a sentence is shortened to, as far as its syntax allows, where not all have room."""
+_OWN_SHARE = 0.4
+"""Of the room, for what the user said in this very session."""
+_NOTHING_KNOWN = (
+    "nothing is known that a session begins with: a rule, a decision, an open failure,"
+    " what is pinned or what the last sessions did"
+)
+_KEPT_MAX = 8
+_KEPT_MS = 600_000
+"""What only time changes (ages, expiry, use) counts after this long at the latest."""
+
+
+@dataclass(frozen=True, slots=True)
+class StartReader:
+    """The session that is shown something, and where it is."""
+
+    client: str
+    tree: WorkingTree
+
+
+@dataclass(frozen=True, slots=True)
+class StartKey:
+    """The place where sessions begin that get the same page: those that have neither done nor been shown anything."""
+
+    client: str
+    directory: str | None
+    project_ids: tuple[int, ...]
+    project: str
+    branch: str | None
+    tokens: int
+
+
+@dataclass(frozen=True, slots=True)
+class StartInputs:
+    """The state that a page rests on when it is written, or looked for, at `now` (UTC milliseconds)."""
+
+    version: tuple[object, ...]
+    read_prompts: Callable[[], tuple[tuple[int, str], ...]]
+    guides: Guides
+    tree: WorkingTree
+    now: int
+
+
+@dataclass(frozen=True, slots=True)
+class _KeptPage:
+    """A page, and what it rested on."""
+
+    context: InjectedContext
+    at: int
+    version: tuple[object, ...]
+    guides: Guides
+    prompts: tuple[tuple[int, str], ...] | None
+    changed_files: Sequence[str] | None
+    """The files that the branch had changed; None where all that stands has room, because then none comes first."""
+    gone: tuple[str, ...]
+    """What of each line was gone from the working tree."""
+
+
+class KeptPages:
+    """The pages of starts, for the next session that begins at the same place."""
+
+    def __init__(self) -> None:
+        self._kept: dict[StartKey, _KeptPage] = {}
+
+    def find(self, key: StartKey, now: StartInputs) -> InjectedContext | None:
+        """Return the page if it would be the same if it was written now."""
+        kept = self._kept.get(key)
+        if kept is None or kept.version != now.version or kept.guides != now.guides:
+            return None
+        if not 0 <= now.now - kept.at < _KEPT_MS:
+            return None
+        if kept.changed_files is not None and kept.changed_files != now.tree.changed_files:
+            return None
+        if kept.prompts is not None and kept.prompts != now.read_prompts():
+            return None
+        return kept.context if _list_gone(kept.context, now.tree) == kept.gone else None
+
+    def keep(
+        self, key: StartKey, then: StartInputs, found: SessionCandidates, context: InjectedContext
+    ) -> None:
+        """Keep a page."""
+        if len(self._kept) >= _KEPT_MAX:
+            self._kept.clear()
+        self._kept[key] = _KeptPage(
+            context,
+            then.now,
+            then.version,
+            then.guides,
+            found.prompts,
+            then.tree.changed_files if _is_crowded(found) else None,
+            _list_gone(context, then.tree),
+        )
+
+
+def _list_gone(context: InjectedContext, tree: WorkingTree) -> tuple[str, ...]:
+    tree.look_up([one.title for one in context.shown])
+    return tuple(tree.note_gone(one.title, one.at) for one in context.shown)
+
+
+def _is_crowded(found: SessionCandidates) -> bool:
+    """Return whether more stands than there are lines, so that something has to come first."""
+    return sum(len(group.candidates) for group in found.groups if group.stands) > LINES_MAX
+
+
+def select_index(
+    here: SessionState,
+    found: SessionCandidates,
+    tokens: int,
+    now: int,
+    listener: StartReader,
+    reader: OriginReader,
+) -> InjectedContext:
+    """The index of a project within its budget; no text if nothing is known.
+
+    Lines are chosen by their shortest wording, then those that have room are told whole, in their order.
+    """
+    if _is_crowded(found):
+        groups = tuple(_mark_branch(each, listener.tree) for each in found.groups)
+        found = replace(found, groups=groups)
+    listener.tree.look_up(
+        [one.title for group in found.groups for one in group.candidates[:LINES_MAX]]
+    )
+    index = _IndexPage(here, found, tokens, listener, reader)
+    choices, refused = choose_told(
+        found.groups, lambda groups: index.choose(groups, now), index.told, reader
+    )
+    return index.write(choices, refused)
+
+
+def _mark_branch(group: CandidateGroup, tree: WorkingTree) -> CandidateGroup:
+    """Mark the memories of a group that are about the files of this branch."""
+    if not (group.stands and tree.changed_files):
+        return group
+    marked = (
+        replace(one, is_of_branch=tree.touches(one.title, list_files(one.tags)))
+        for one in group.candidates
+    )
+    return replace(group, candidates=tuple(marked))
+
+
+class _IndexPage:
+    """The page of a session's start while its lines are chosen and written."""
+
+    def __init__(
+        self,
+        here: SessionState,
+        found: SessionCandidates,
+        tokens: int,
+        listener: StartReader,
+        reader: OriginReader,
+    ) -> None:
+        self._here, self._found, self._listener, self._reader = here, found, listener, reader
+        self.told: dict[int, ContextCandidate] = {}
+        """The candidates whose words were looked up, with what of them may be shown."""
+        self._capacity = index_capacity(tokens, here.name)
+        self._shared = {
+            group.name: find_shared((one.at, one.authority) for one in group.candidates[:LINES_MAX])
+            for group in found.groups
+        }
+        self._headings = {name: write_heading(name, each) for name, each in self._shared.items()}
+        self._group_of = {
+            one.id: group.name for group in reversed(found.groups) for one in group.candidates
+        }
+        self._own = fit_said(found.own, int(self._capacity * _OWN_SHARE))
+        self._said = [(one.text, format_said(one.text, one.at)) for one in found.said]
+        said = (measure_said([line for _, line in some]) for some in (self._own, self._said))
+        self._room = self._capacity - sum(said)
+
+    def choose(self, groups: Sequence[CandidateGroup], now: int) -> list[CandidateChoice]:
+        """Choose among candidates by what their shortest lines cost."""
+        return choice.choose_candidates(
+            groups, self._room, now, partial(self._price, width=_WIDTH_SHORT), self._price_heading
+        )
+
+    def _price(self, card: ContextCandidate, width: int) -> int:
+        line = self._write_line(card, width)
+        return line_cost(line, self._capacity, self._shared[self._group_of[card.id]])
+
+    def _price_heading(self, name: str) -> int:
+        return heading_cost(self._headings[name])
+
+    def _write_line(self, card: ContextCandidate, width: int) -> ContextLine:
+        shown, here = self.told.get(card.id, card), self._here
+        if shown is not card:
+            shown = replace(shown, remark=tell_remark(card, self._reader))
+        is_named = here.project is not None and card.project_id == here.project.id
+        project = here.name if is_named else ""
+        line = line_of_card(shown, project, here.branch, self._listener.client, width)
+        gone = self._listener.tree.note_gone(shown.title, card.at)
+        return replace(line, note="; ".join(filter(None, (gone, line.note)))) if gone else line
+
+    def _widen(self, shown: Sequence[CandidateChoice]) -> dict[int, ContextLine]:
+        """Write the chosen lines, each whole if there is room left for that."""
+        cards = [one.candidate for one in shown]
+        headings = sum(map(self._price_heading, {self._group_of[card.id] for card in cards}))
+        left = self._room - headings - sum(self._price(card, _WIDTH_SHORT) for card in cards)
+        lines = {}
+        for card in cards:
+            more = self._price(card, TITLE_CHARACTERS) - self._price(card, _WIDTH_SHORT)
+            has_room = more <= left
+            left -= more if has_room else 0
+            width = TITLE_CHARACTERS if has_room else _WIDTH_SHORT
+            lines[card.id] = self._write_line(card, width)
+        return lines
+
+    def write(
+        self, choices: Sequence[CandidateChoice], refused: Sequence[CandidateChoice]
+    ) -> InjectedContext:
+        """Write the page with what was chosen."""
+        found, name = self._found, self._here.name
+        written = self._widen([one for one in choices if one.is_shown])
+        sections = [
+            ContextSection(
+                self._headings[group.name],
+                tuple(
+                    written[c.candidate.id] for c in choices if c.is_shown and c.group == group.name
+                ),
+                self._shared[group.name],
+            )
+            for group in found.groups
+        ]
+        candidates = tuple(
+            make_candidate(one.candidate, one.group, one.is_shown, one.why)
+            for one in (*choices, *refused, *found.left_out)
+        )
+        shown = [f"{one.title} {one.note}" for section in sections for one in section.lines]
+        own_lines = [line for text, line in self._own if not is_told(text, shown)]
+        said_lines = [line for text, line in self._said if not is_told(text, [*shown, *own_lines])]
+        if not shown and not said_lines and not own_lines:
+            reason = "nothing new is known" if candidates else _NOTHING_KNOWN
+            return InjectedContext(reason, None, name, candidates)
+        more = sum(one.why == choice.NO_ROOM for one in choices)
+        text = format_index(name, sections, self._capacity, said_lines, more, own_lines)
+        return InjectedContext(f"{len(shown)} of {len(candidates)} shown", text, name, candidates)
+
+
+def make_candidate(
+    one: Summary | ContextCandidate, group: str, is_shown: bool, why: str
+) -> InjectionCandidate:
+    """Make of a memory the candidate that `memd context --explain` shows."""
+    return InjectionCandidate(one.id, one.kind, one.title, one.at, group, is_shown, why)
+
+
+# ── The line of one memory ───────────────────────────────────────────────────────────────────────
+
+_FILES_SHOWN = 3
+_OPEN_SHOWN, _OPEN_CHARACTERS = 2, 200
+_LABEL = re.compile(r"^(?:\w+ ){0,2}\w+: +")
+"""The agent's own heading of what it left: the line has one."""
+_AUTHOR_CHARACTERS = 40
+_BRANCH_CHARACTERS = 60
+
+
+def line_of_card(
+    card: ContextCandidate, project: str, branch: str | None, asking: str, width: int
+) -> ContextLine:
+    """Return the line of a memory at a session's start for the client that asks, shortened to this many characters.
+
+    `project` is the name of the memory's project if the page names it.
+    """
+    author, client = _name_author(card.author), _name_client(card.source, asking)
+    said = show_said(card.body) if card.authority is Authority.USER_TOLD else ""
+    where = _limit_to_branch(card.tags, branch)
+    files = _name_files(card) if width == TITLE_CHARACTERS else ""
+    note = "; ".join(filter(None, (author, client, where, files, card.remark, said, card.caveat)))
+    is_rule = card.kind in (Kind.INSTRUCTION, Kind.PREFERENCE)
+    title = shorten_sentence(drop_project(card.title, project), width, is_rule=is_rule)
+    told = card.id, card.kind, title, card.at, card.authority
+    still = card.left_open[:_OPEN_SHOWN] if width == TITLE_CHARACTERS else ()
+    left_open = "; ".join(one_line(_LABEL.sub("", text), _OPEN_CHARACTERS) for text in still)
+    return ContextLine(*told, is_pinned=card.is_pinned, note=note, left_open=left_open)
+
+
+def _name_client(source: str, asking: str) -> str:
+    """Name the client that a memory came from, if another client is shown it."""
+    return f"from {source}" if asking and source in clients.CLIENTS and source != asking else ""
+
+
+def _name_author(author: str) -> str:
+    """Name the author of a teammate's memory."""
+    return f"by {one_line(author, _AUTHOR_CHARACTERS)} of the team" if author else ""
+
+
+def _limit_to_branch(tags: Iterable[str], branch: str | None) -> str:
+    """Name the branch that a memory holds for; empty if for none, or for the one that is checked out."""
+    named = find_branch(tags)
+    if named is None or (named and named == branch):
+        return ""
+    return (
+        f"only on branch {shorten_name(one_line(named, _BRANCH_CHARACTERS))}"
+        if named
+        else "only on the branch of that day"
+    )
+
+
+def _name_files(card: ContextCandidate) -> str:
+    """The files that it edited and its title does not name, by their last names."""
+    names = unique(re.split(r"[/\\]", path)[-1] or path for path in card.edited)
+    names = tuple(name for name in names if name not in card.title)
+    more = f" and {len(names) - _FILES_SHOWN} more" if len(names) > _FILES_SHOWN else ""
+    return ", ".join(names[:_FILES_SHOWN]) + more
+
+
+def line_of_offer(
+    one: GatedHit,
+    told: tuple[str, str],
+    replaced: Mapping[int, Sequence[int]],
+    against: Mapping[int, Sequence[int]],
+    *,
+    branch: str | None,
+    asking: str,
+) -> ContextLine:
+    """Return the line of a memory that fits a prompt, `told` being its title and snippet."""
+    summary = one.hit.summary
+    older = ", ".join(f"#{number}" for number in replaced.get(summary.id, ()))
+    note = f"replaces {older}" if older else ""
+    if summary.id in against:
+        note = one.hit.contradiction or ""
+    if summary.superseded_by:
+        note = f"superseded by #{summary.superseded_by}"
+    author, client = _name_author(summary.author), _name_client(summary.source, asking)
+    note = "; ".join(filter(None, (author, client, _limit_to_branch(summary.tags, branch), note)))
+    title, snippet = told
+    return ContextLine(
+        summary.id,
+        summary.kind,
+        title,
+        summary.at,
+        summary.authority,
+        is_pinned=summary.pinned_at is not None,
+        note=note,
+        snippet=snippet,
+    )

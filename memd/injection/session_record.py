@@ -5,7 +5,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
 from math import comb, inf
-from typing import Any
+from typing import Any, Generic, TypeVar
 
 from memd.capture.fingerprints import (
     FINGERPRINT,
@@ -29,6 +29,7 @@ from memd.patterns import compile_lazily
 from memd.store import events
 from memd.store.database import Connection
 
+Moment = TypeVar("Moment", bound=Any)
 CHANCE_MAX = 0.001
 """Of the chance that a text's runs of words stand in fingerprints of others: from here on it may be chance."""
 CERTAIN_MIN = 5
@@ -45,32 +46,52 @@ _PROSE_SUFFIXES = ("md", "mdx", "txt", "rst", "adoc", "sh", "bash", "ps1", "bat"
 _FILE_WITH_SPACES = compile_lazily(r"[\"']([^\"'\n]*\s[^\"'\n]*\.\w{1,5})[\"']")
 
 
-@dataclass(slots=True)
-class _EventTexts:
-    """Texts in order of time in which a run is looked up."""
+@dataclass
+class TimedTexts(Generic[Moment]):
+    """Texts in order of time, to find when something was first said."""
 
     _texts: list[str] = field(default_factory=list)
     _starts: list[int] = field(default_factory=list)
-    _orders: list[float] = field(default_factory=list)
+    _moments: list[Moment] = field(default_factory=list)
     _length: int = 0
     _joined: str | None = None
 
-    def add(self, order: float, text: str) -> None:
-        if flat := squeeze(text):
-            self._texts.append(flat)
+    def add(self, moment: Moment, text: str) -> None:
+        """Add what was said then."""
+        if text:
+            self._texts.append(text)
             self._starts.append(self._length)
-            self._orders.append(order)
-            self._length += len(flat) + 1
+            self._moments.append(moment)
+            self._length += len(text) + 1
             self._joined = None
 
-    def find(self, run: str) -> float | None:
+    @property
+    def joined(self) -> str:
+        """All of it."""
+        if self._joined is None:
+            self._joined = "\n".join(self._texts)
+        return self._joined
+
+    def moment_at(self, place: int) -> Moment:
+        """Return when what stands at this place of all of it was said."""
+        return self._moments[bisect_right(self._starts, place) - 1]
+
+    def find(self, sought: str) -> Moment | None:
         """Return when it was first said; None if never."""
-        at = self._join().find(run)
-        return None if at < 0 else self._order_at(at)
+        place = self.joined.find(sought)
+        return None if place < 0 else self.moment_at(place)
+
+
+class _SqueezedTexts(TimedTexts[float]):
+    """The same without spaces, signs and case."""
+
+    def add(self, moment: float, text: str) -> None:
+        """Add what was said then."""
+        super().add(moment, squeeze(text))
 
     def find_near(self, roots: Sequence[str], width: int) -> float | None:
         """Return when most of these words were first said within this many letters; None if never."""
-        joined, needed = self._join(), count_linked_min(roots) + 1
+        joined, needed = self.joined, count_linked_min(roots) + 1
         found: list[float] = []
         # Where enough of them stand, one of the first `len - needed + 1` does.
         for sought in roots[: len(roots) - needed + 1]:
@@ -80,30 +101,22 @@ class _EventTexts:
                     break
                 near = joined[max(0, at - width) : at + width]
                 if sum(root in near for root in roots) >= needed:
-                    found.append(self._order_at(at))
+                    found.append(self.moment_at(at))
                     break
         return min(found, default=None)
-
-    def _join(self) -> str:
-        if self._joined is None:
-            self._joined = "\n".join(self._texts)
-        return self._joined
-
-    def _order_at(self, at: int) -> float:
-        return self._orders[bisect_right(self._starts, at) - 1]
 
 
 @dataclass
 class SessionRecord:
     """Record of a session's speech, as far as its events are stored."""
 
-    typed: _EventTexts = field(default_factory=_EventTexts)
+    typed: _SqueezedTexts = field(default_factory=_SqueezedTexts)
     """What the user said himself."""
-    own: _EventTexts = field(default_factory=_EventTexts)
+    own: _SqueezedTexts = field(default_factory=_SqueezedTexts)
     """What the agent said, and gave to its tools."""
-    outside: _EventTexts = field(default_factory=_EventTexts)
+    outside: _SqueezedTexts = field(default_factory=_SqueezedTexts)
     """What tools, files, pages and subagents said."""
-    code: _EventTexts = field(default_factory=_EventTexts)
+    code: _SqueezedTexts = field(default_factory=_SqueezedTexts)
     """What the agent wrote into files of code."""
     fingerprints: list[tuple[float, bytes]] = field(default_factory=list)
     """Of the files that were read."""

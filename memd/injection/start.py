@@ -13,15 +13,17 @@ and what it left open; after a compaction also what had been injected before.
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from typing import Literal
 
 from memd.belief.changes import StandingStatement, find_corrections, find_outdated
-from memd.belief.rejections import leave_rejected
+from memd.belief.rejections import leave_retracted
 from memd.belief.standing import describe_contradiction, find_other_scope
 from memd.belief.values import describe_line, find_line, read_set_values
 from memd.distill.episodes import EpisodeContext, read_story
 from memd.injection import lines
 from memd.injection.choice import DAY_MS, CandidateChoice, CandidateGroup
 from memd.injection.learned import SAID_CHARACTERS_MAX, SAID_MAX, SaidSentence, choose_said, is_told
+from memd.injection.moments import STARTS
 from memd.injection.prompt_gate import read_prompt
 from memd.injection.working_tree import NO_GUIDES, Guides
 from memd.machine_text import USER, find_prompt_origin
@@ -68,6 +70,11 @@ _CAVEATS_MAX = 3
 # ── Where a session stands ───────────────────────────────────────────────────────────────────────
 
 
+Seen = Literal["all", "later", "nothing"]
+"""How much of what a session was told counts: of a fix not the start, which does not say which error it fixed; of a subagent
+nothing, because it has seen nothing of it."""
+
+
 @dataclass(frozen=True, slots=True)
 class SessionPlace:
     """The session, as its client names it, and its project. Without a session: any new one."""
@@ -96,8 +103,8 @@ class SessionState:
     """When it last began or went on, before this event."""
     context_lost_at: int | None = None
     """When the agent last lost its context."""
-    injected_at: Mapping[int, int] = field(default_factory=dict)
-    """Summary id → when it was last injected."""
+    injected_at: Mapping[int, tuple[int, str]] = field(default_factory=dict)
+    """Summary id → when it was last injected, and at which moment."""
     prompts: tuple[str, ...] = ()
     """The session's earlier prompts, latest first."""
     branch: str | None = None
@@ -113,10 +120,15 @@ class SessionState:
         own = self.session.id if self.session else None
         return find_other_scope(tags, session_id, own, self.branch)
 
-    def why_seen(self, summary_id: int, session_id: int | None, at: int) -> str | None:
+    def why_seen(
+        self, summary_id: int, session_id: int | None, at: int, seen: Seen = "all"
+    ) -> str | None:
         """Return why the agent sees a memory already; None if it does not."""
+        if seen == "nothing":
+            return None
         since = self.context_lost_at or 0
-        if self.injected_at.get(summary_id, -1) >= since:
+        shown_at, moment = self.injected_at.get(summary_id, (-1, ""))
+        if shown_at >= since and not (seen == "later" and moment in STARTS):
             return "shown to this session already"
         is_own = session_id is not None and self.session and session_id == self.session.id
         # The turn that was compacted may have lasted until that very moment.
@@ -203,10 +215,29 @@ def read_candidates(
     allowed, left_out = _split_allowed(groups, find_objection, guides)
     is_wanted = moment != "resume" and _count_said(allowed) > 0
     prompts = read_late_prompts(tx, here, now) if is_wanted else None
-    said = _choose_said(tx, here, allowed, prompts) if prompts else ()
+    said = _choose_said(tx, here, allowed, prompts, now) if prompts else ()
     own = read_own_words(tx, here, allowed, moment, now) if moment in ("compact", "resume") else ()
     said, own = (tuple(one for one in some if not guides.say(one.text)) for some in (said, own))
+    allowed = tuple(_drop_spoken(group, said) for group in allowed)
     return SessionCandidates(allowed, left_out, prompts, said, own)
+
+
+def _drop_spoken(group: CandidateGroup, said: Sequence[SaidSentence]) -> CandidateGroup:
+    """Leave out of the titles of work what is told as the user's own words, and the work that says no more."""
+    if group.name != WORK_HEADING:
+        return group
+    rests = [(one, _find_rest(one.title, said)) for one in group.candidates]
+    kept = (replace(one, title=rest or one.title) for one, rest in rests if rest or one.left_open)
+    return replace(group, candidates=tuple(kept))
+
+
+def _find_rest(title: str, said: Sequence[SaidSentence]) -> str:
+    """Return what a title says after a sentence of the user's that it begins with; all of it if it begins with none."""
+    for one in said:
+        text = one.text.rstrip(".!? ")
+        if title[: len(text)].casefold() == text.casefold():
+            return title[len(text) :].lstrip(".!?:; ")
+    return title
 
 
 def read_version(tx: Connection, here: SessionState) -> tuple[object, ...]:
@@ -216,13 +247,9 @@ def read_version(tx: Connection, here: SessionState) -> tuple[object, ...]:
 
 
 def read_evidence(
-    tx: Connection, here: SessionState, group: CandidateGroup, now: int, guides: Guides, *,
-    is_seen: bool = True,
-) -> SessionCandidates:  # fmt: skip
-    """Return what of a group that was found for a moment may be shown: what no later or greater authority contradicts.
-
-    Without `is_seen` it is told to somebody who has not seen what the session has.
-    """
+    tx: Connection, here: SessionState, group: CandidateGroup, now: int, guides: Guides, seen: Seen
+) -> SessionCandidates:
+    """Return what of a group that was found for a moment may be shown: what no later or greater authority contradicts."""
     groups, outdated = _read_caveats(tx, here, [group], now)
 
     def find_objection(one: ContextCandidate, _: CandidateGroup) -> str | None:
@@ -230,7 +257,7 @@ def read_evidence(
             return why
         if one.overruled_by:
             return f"#{one.overruled_by[0]} says otherwise"
-        why = here.why_seen(one.id, one.session_id, one.at) if is_seen else None
+        why = here.why_seen(one.id, one.session_id, one.at, seen)
         return why or (None if one.is_pinned else here.why_elsewhere(one.tags, one.session_id))
 
     allowed, left_out = _split_allowed(groups, find_objection, guides)
@@ -287,13 +314,14 @@ def _choose_said(
     here: SessionState,
     groups: Sequence[CandidateGroup],
     prompts: Sequence[tuple[int, str]],
+    now: int,
 ) -> tuple[SaidSentence, ...]:
     """Choose the user's own likeliest sentences of the last sessions, because there are no notes."""
     if here.project is None:
         return ()
     known = [f"{one.title} {one.body}" for one in _list_noted(groups)]
     likely = choose_said(prompts, known, _count_said(groups))
-    # What only steers, as `commit and push` does, or asks is no reason to show one that is less likely.
+    # What only steers, as `commit and push` does, asks or was done is no reason to show one that is less likely.
     chosen = [
         one
         for one in likely
@@ -301,7 +329,14 @@ def _choose_said(
         and not _is_question(one.text)
         and lines.stands_alone(one.text)
     ]
-    return _leave_rejected(tx, chosen, here.project.id)
+    since = min((one.at for one in chosen), default=now)
+    work = session_context.work_on_prompts(tx, here.project.id, since, _CANDIDATES_MAX)
+
+    def stands(one: SaidSentence) -> bool:
+        own = ((title, body) for at, title, body in work if at == one.at)
+        return lines.limits(one.text) or not lines.is_done(one.text, own)
+
+    return _leave_retracted(tx, list(filter(stands, chosen)), here.project.id)
 
 
 def read_late_prompts(tx: Connection, here: SessionState, now: int) -> tuple[tuple[int, str], ...]:
@@ -347,7 +382,7 @@ def read_own_words(
     # What was asked was answered.
     chosen = (*new, *(one for one in said if not _is_question(one.text)))
     limit = _OWN_SAID_MAX if moment == "compact" else _OWN_SAID_MAX // 2
-    return _leave_rejected(tx, chosen[:limit], here.project.id)
+    return _leave_retracted(tx, chosen[:limit], here.project.id)
 
 
 def _is_question(text: str) -> bool:
@@ -363,10 +398,10 @@ def _read_typed(tx: Connection, session_id: int, now: int, limit: int) -> list[t
     ]
 
 
-def _leave_rejected(
+def _leave_retracted(
     tx: Connection, said: Sequence[SaidSentence], project_id: int
 ) -> tuple[SaidSentence, ...]:
-    allowed = set(leave_rejected(tx, [one.text for one in said], project_id))
+    allowed = set(leave_retracted(tx, [(one.at, one.text) for one in said], project_id))
     return tuple(one for one in said if one.text in allowed)
 
 
@@ -387,7 +422,8 @@ def _read_project_groups(
     known += read_standing(Kind.FACT) + noted
     since = now - _FAILURE_DAYS_MAX * DAY_MS
     failures = session_context.open_failures(tx, ids, since, now, _CANDIDATES_MAX)
-    work = _once_each((*failures, *_read_outcomes(tx, here, now)))
+    outcomes = _read_outcomes(tx, here, now)
+    work = _once_each((*failures, *lines.drop_done(outcomes)))
     groups = [
         CandidateGroup(RULES_HEADING, read_rules(tx, here, now), stands=True),
         CandidateGroup(DECISIONS_HEADING, _once_each(decisions), stands=True),

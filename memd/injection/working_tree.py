@@ -10,12 +10,11 @@ not answer in time, nothing is marked.
 import os
 import re
 import subprocess
-import threading
-from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import anyio.to_thread
 
@@ -94,55 +93,18 @@ class _Name:
         return tuple(dict.fromkeys((self.text, self.text.replace("-", "_"))))
 
 
-class _KnownNames:
-    """Cache of lookups, for all trees, until they change."""
-
-    def __init__(self) -> None:
-        self._lock = threading.Lock()
-        self._places: OrderedDict[tuple[str, _Name], tuple[str, int, int]] = OrderedDict()
-        self._absent: OrderedDict[tuple[str, _Name], Sequence[int]] = OrderedDict()
-        self._past: OrderedDict[tuple[str, str, _Name], bool] = OrderedDict()
-
-    def is_in_place(self, root: Path, name: _Name) -> bool:
-        """Return whether the file in which a name was found is as it was then."""
-        place = self._places.get((str(root), name))
-        return place is not None and _stat_file(place[0]) == place[1:]
-
-    def was_seen(self, root: Path, name: _Name) -> bool:
-        """Return whether a name was found in this tree before."""
-        return (str(root), name) in self._places
-
-    def put_place(self, root: Path, name: _Name, path: str) -> None:
-        """Cache where a name is."""
-        with self._lock:
-            self._places[str(root), name] = (path, *_stat_file(path))
-            while len(self._places) > _KEPT_MAX:
-                self._places.popitem(last=False)
-
-    def is_absent(self, root: Path, name: _Name, state: Sequence[int]) -> bool:
-        """Return whether a name was missed in this state of the tree."""
-        return bool(state) and self._absent.get((str(root), name)) == state
-
-    def put_absent(self, root: Path, name: _Name, state: Sequence[int]) -> None:
-        """Cache that a name is absent."""
-        with self._lock:
-            self._absent[str(root), name] = state
-            while len(self._absent) > _KEPT_MAX:
-                self._absent.popitem(last=False)
-
-    def get_past(self, root: Path, moment: str, name: _Name) -> bool | None:
-        """Return whether a tree had a name at a moment; None if that was not looked up."""
-        return self._past.get((str(root), moment, name))
-
-    def put_past(self, root: Path, moment: str, name: _Name, *, has: bool) -> None:
-        """Cache whether a tree had a name."""
-        with self._lock:
-            self._past[str(root), moment, name] = has
-            while len(self._past) > _KEPT_MAX:
-                self._past.popitem(last=False)
+_places: dict[tuple[Path, _Name], tuple[str, int, int]] = {}
+"""(tree, name) → the file that has it, with its time and size; this and the next for all trees."""
+_absent: dict[tuple[Path, _Name], Sequence[int]] = {}
+"""(tree, name) → the state of the tree that lacks it."""
+_past: dict[tuple[Path, str, _Name], bool] = {}
+"""(tree, moment, name) → whether it had it."""
 
 
-_kept = _KnownNames()
+def _keep(found: dict[Any, Any], key: Any, value: Any) -> None:
+    if len(found) >= _KEPT_MAX:
+        found.clear()
+    found[key] = value
 
 
 @dataclass
@@ -258,38 +220,42 @@ class WorkingTree:
         missing = [name for name in names if name in self._find_missing(names)]
         is_placed = missing and any(map(self._has_path, _find_paths(text)))
         for name in missing[:_PAST_MAX]:
-            if is_placed or _kept.was_seen(self.root, name) or self._had_name(name, at):
+            if is_placed or (self.root, name) in _places or self._had_name(name, at):
                 yield name.text
 
     def _find_missing(self, names: Sequence[_Name]) -> Collection[_Name]:
         """Return the names that no code of the tree has."""
         assert self.root is not None
         new = [name for name in names if name not in self._missing][:_LOOKED_UP_MAX]
-        self._missing |= {name: False for name in new if _kept.is_in_place(self.root, name)}
-        lacked = {n: True for n in new if _kept.is_absent(self.root, n, self._state)}
-        self._missing = lacked | self._missing
+        for name in new:
+            place = _places.get((self.root, name))
+            if place is not None and _stat_file(place[0]) == place[1:]:
+                self._missing[name] = False
+            elif self._state and _absent.get((self.root, name)) == self._state:
+                self._missing[name] = True
         for is_script in (False, True):
             asked = [n for n in new if n not in self._missing and n.is_script is is_script]
             found = self._grep(asked, is_script=is_script) if asked else {}
             for name in asked:
                 self._missing[name] = found is not None and name not in found
                 if found and name in found:
-                    _kept.put_place(self.root, name, str(self.root / found[name]))
+                    path = str(self.root / found[name])
+                    _keep(_places, (self.root, name), (path, *_stat_file(path)))
                 elif self._missing[name]:
-                    _kept.put_absent(self.root, name, self._state)
+                    _keep(_absent, (self.root, name), self._state)
         return [name for name in names if self._missing.get(name)]
 
     def _had_name(self, name: _Name, at: int) -> bool:
         """Return whether the last commit has a name, or the one that was there when something was noted."""
         assert self.root is not None
         moment = f"{self._state} {at}"
-        if (known := _kept.get_past(self.root, moment, name)) is not None:
+        if (known := _past.get((self.root, moment, name))) is not None:
             return known
         before = self._git("rev-list", "-1", f"--before=@{at // 1000 + 1}", "HEAD") if at else ""
         commits = dict.fromkeys(filter(None, ((before or "").strip(), self._head)))
         found = [self._grep([name], is_script=name.is_script, commit=one) for one in commits]
         if self._state and before is not None and None not in found:
-            _kept.put_past(self.root, moment, name, has=any(found))
+            _keep(_past, (self.root, moment, name), any(found))
         return any(found)
 
     @cached_property

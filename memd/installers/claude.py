@@ -10,6 +10,7 @@ import json
 import re
 import shlex
 import shutil
+import subprocess
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -29,6 +30,9 @@ PLUGIN_ID = "memd@memd"
 _MARKETPLACE = "memd"
 _PACKAGE = "@anthropic-ai/claude-code"
 _VERSION = re.compile(r"(\d{1,6})\.(\d{1,6})\.(\d{1,6})")
+_ANSWER = re.compile(rf"{_VERSION.pattern} \(Claude Code\)\s*\Z")
+_ANSWER_S = 10.0
+"""Seconds; a wrapper may look for an update first."""
 SERVER_VARIABLES = {"MEMD_CLIENT", *PATH_VARIABLES}
 """Environment variables of an MCP server that an installation sets or removes."""
 
@@ -42,7 +46,9 @@ def install_claude_code(host: Host) -> InstallPlan:
     changes = (
         settings.change(
             partial(
-                claude_settings.add_hooks, command=hook_command(host), client=find_version(host)
+                claude_settings.add_hooks,
+                command=hook_command(host),
+                client=find_version(host) or _ask_version(host),
             )
         ),
         _add_server(servers_file(host), entry),
@@ -107,6 +113,22 @@ def find_version(host: Host) -> claude_settings.Version | None:
             if named.get("name") == _PACKAGE and (found := _VERSION.fullmatch(named["version"])):
                 return tuple(map(int, found.groups()))
     found = next(filter(None, map(_VERSION.fullmatch, reversed(file.parts))), None)
+    return tuple(map(int, found.groups())) if found else None
+
+
+def _ask_version(host: Host) -> claude_settings.Version | None:
+    """Return the version that Claude Code says of itself, as `2.1.332 (Claude Code)`; None if it does not soon."""
+    program = _find_program(host)
+    if program is None:
+        return None
+    try:
+        said = subprocess.run(  # noqa: S603  # the user's own program
+            [program, "--version"], stdin=subprocess.DEVNULL, capture_output=True, text=True, check=True,
+            env=dict(host.environ), timeout=_ANSWER_S, errors="replace",
+        ).stdout  # fmt: skip
+    except (OSError, subprocess.SubprocessError):
+        return None
+    found = _ANSWER.match(said)
     return tuple(map(int, found.groups())) if found else None
 
 

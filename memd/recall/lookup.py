@@ -4,8 +4,9 @@ A word that no memory has is looked for in the stems of other languages, then as
 five letters on, two from eight. What is found so counts less than a word as it was asked for.
 """
 
+import itertools
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -29,6 +30,8 @@ CORRECTED_WEIGHT, CORRECTED_SHORT_WEIGHT = 0.5, 0.2
 """What all terms that a misspelt word may have meant count, in exact words; a short word is near many by chance."""
 _MEANT_MAX = 3
 """Terms that one misspelt word may have meant."""
+_PART_LETTERS_MIN = 3
+"""Letters of each of two words that were written as one."""
 _LETTERS_MIN, _LETTERS_LONG, _STEM_LONG = 5, 8, 7
 _MAY_FOLLOW_WORD = "#/@:(["
 """`owner/name#12` has `#12`, but `up-m` has no `-m`."""
@@ -52,6 +55,8 @@ class IndexedTerms:
     """The words that no memory has; one that was found nearly so is a part of a word."""
     spelt_as: Mapping[str, frozenset[str]] = field(default_factory=dict)
     """Term of the question → the terms that are the same word to the index: itself, and its stems in other languages."""
+    strange: tuple[str, ...] = ()
+    """The plain words, and parts of identifiers, that no memory has in any form."""
     corrected: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     """Word that no memory has → the terms that it may have meant, the likeliest first."""
 
@@ -82,11 +87,17 @@ def look_up_terms(
             missing.append(term)
     unknown = float(sum(index.vocabulary.number(term) is None for term in missing))
     corrected: dict[str, tuple[str, ...]] = {}
-    may_be_slips = [] if is_strict else [term for term in missing if term in query.spelt]
-    for term in may_be_slips[:CORRECTED_WORDS_MAX]:
-        word = fold(query.spelt[term])
-        if meant := _find_meant(index, word, term, among):
-            share = CORRECTED_SHORT_WEIGHT if len(term) < _STEM_LONG else CORRECTED_WEIGHT
+    plain = [term for term in missing if term in query.spelt]
+    strange = tuple(query.spelt[t] for t in plain if index.vocabulary.number(t) is None)
+    slips = {} if is_strict else {fold(query.spelt[term]): term for term in plain}
+    joined = _find_joined(index, query.text, slips, among)
+    for word, term in itertools.islice(slips.items(), CORRECTED_WORDS_MAX):
+        share = CORRECTED_SHORT_WEIGHT if len(term) < _STEM_LONG else CORRECTED_WEIGHT
+        if word in joined:
+            meant, share = [joined[word]], 1.0
+        elif not (meant := _find_meant(index, word, term, among)):
+            meant, share = _split_word(index, word, among), 1.0
+        if meant:
             unknown -= share if index.vocabulary.number(term) is None else 0.0
             corrected[word] = tuple(index.vocabulary.term(number) or "" for number in meant)
             for number in meant:
@@ -94,7 +105,34 @@ def look_up_terms(
     groups = [index.columns.rows_with(some) for some, _ in passages]
     groups += [_find_rows_with_prefix(index, prefix) for prefix in query.prefixes]
     weights = (*(weight for _, weight in passages), *[1.0] * len(query.prefixes))
-    return IndexedTerms(numbers, tuple(groups), weights, unknown, spelt_as, corrected)
+    return IndexedTerms(numbers, tuple(groups), weights, unknown, spelt_as, strange, corrected)
+
+
+def _find_joined(
+    index: MemoryIndex, text: str, strange: Collection[str], among: TermStatistics
+) -> dict[str, int]:
+    """Word that no memory has → the term that it is together with the word before or after it."""
+    found: dict[str, int] = {}
+    typed = [fold(word) for word in words(text)] if strange else []
+    for one, other in itertools.pairwise(typed):
+        is_long = len(one + other) >= 2 * _PART_LETTERS_MIN and min(len(one), len(other)) > 1
+        if is_long and (one in strange or other in strange):
+            known = [n for n in _find_numbers(index, terms(one + other)[:1]) if among.df(n)]
+            found |= {word: known[0] for word in (one, other) if known and word in strange}
+    return found
+
+
+def _split_word(index: MemoryIndex, word: str, among: TermStatistics) -> list[int]:
+    """The two terms that a word joins: the rarest pair that stands in one row."""
+    rarest, best = 0.0, []
+    for cut in range(_PART_LETTERS_MIN, len(word) - _PART_LETTERS_MIN + 1):
+        one, other = (index.vocabulary.number(terms(part)[0]) for part in (word[:cut], word[cut:]))
+        if one is None or other is None or among.idf(one) + among.idf(other) <= rarest:
+            continue
+        is_with = index.postings.contains(other, rows := index.postings.rows_of(one))
+        if among.mask[rows[is_with]].any():
+            rarest, best = among.idf(one) + among.idf(other), [one, other]
+    return best
 
 
 def _find_numbers(index: MemoryIndex, alike: Iterable[str]) -> list[int]:
@@ -111,7 +149,7 @@ def _find_foreign(index: MemoryIndex, word: str) -> list[int]:
 
 def _find_rows_with_prefix(index: MemoryIndex, prefix: str) -> Rows:
     having = np.zeros(index.postings.n, np.bool_)
-    for number in index.vocabulary.expand(prefix):
+    for number in index.vocabulary.expand(prefix, index.postings.df):
         having[index.postings.rows_of(number)] = True
     return np.flatnonzero(having)
 

@@ -6,7 +6,6 @@ best of each turn, from as many sessions as the page has room for, oldest first.
 """
 
 import itertools
-import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
@@ -15,14 +14,13 @@ import numpy as np
 from memd.index.columns import TIER_CODES
 from memd.index.memory_index import MemoryIndex
 from memd.models import Kind, Summary, Tier
-from memd.patterns import compile_lazily
 from memd.recall.hits import Match, make_hits
 from memd.recall.query import ParsedQuery
 from memd.recall.question_time import QuestionTime, asks_for_decisions, asks_what_happened
 from memd.recall.retrievers import find_visible_rows, first_row_per_summary
 from memd.recall.types import Answer, Question, ScorePart
-from memd.store import fulltext, summaries
 from memd.store import projects as stored_projects
+from memd.store import summaries
 from memd.store.database import Connection
 from memd.store.filter import Filter
 from memd.text import is_stop_word, words
@@ -46,15 +44,7 @@ _LISTING_WORDS = frozenset(
     """all any apply applies current currently every exist exists hold holds know known latest left list made newest open
     pending recent recently remain remaining show standing still there unfinished unresolved""".split()  # noqa: SIM905  # a page of quotes reads worse
 )
-_RELEASES_MAX = 300
 _FIRST, _LAST = -(2**62), 2**62
-_RELEASE_WORDS = '"released" OR "tagged" OR "published" OR "shipped"'
-_RELEASE = compile_lazily(
-    r"^(?!.*\b(?:not|never|unreleased|will|to be|plan\w*|before|until|if|when)\b)"
-    r".*\b(?:released|tagged|published|shipped)\b.{0,60}\bv?\d+\.\d+(?:\.\d+)*\b",
-    re.IGNORECASE,
-)
-"""A title that says that a version was released."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -74,8 +64,6 @@ def apply_time(tx: Connection, question: Question, time: QuestionTime) -> TimedQ
     """The question with the filter that its time means; with none, and a note, if that is not known."""
     if time.sessions is not None:
         return _apply_sessions(tx, question, time, time.sessions)
-    if time.release is not None:
-        return _apply_release(tx, question, time)
     within = _without_time(question, time.text)
     return _explain(replace(within, since=time.since, until=time.until), question, time.label)
 
@@ -102,7 +90,7 @@ def _without_time(question: Question, rest: str) -> Question:
     return replace(question, text=text, kinds=kinds, in_order=True)
 
 
-# ── Sessions and releases ────────────────────────────────────────────────────────────────────────
+# ── Sessions ────────────────────────────────────────────────────────────────────────────────────
 
 
 def _apply_sessions(
@@ -143,30 +131,6 @@ def _list_past_sessions(tx: Connection, question: Question) -> list[tuple[int, l
     ]
 
 
-def _apply_release(tx: Connection, question: Question, time: QuestionTime) -> TimedQuestion:
-    release = _find_release(tx, question)
-    if release is None:
-        unknown = "no memory says when a release was; the time was not used"
-        return TimedQuestion(question, unknown)
-    within = _without_time(question, time.text)
-    if time.release == "since":
-        within = replace(within, since=release.at + 1)
-    else:
-        within = replace(within, until=release.at - 1)
-    label = f"{time.release} {format_time(release.at)[:10]}, the release of #{release.id}"
-    return _explain(within, question, label)
-
-
-def _find_release(tx: Connection, question: Question) -> Summary | None:
-    """The latest memory that says in its title that a version was released."""
-    passages = fulltext.newest_matches(tx, _RELEASE_WORDS, _RELEASES_MAX)
-    owners = fulltext.passage_owners(tx, passages).values()
-    wanted = replace(_filter_of(question), kinds=())
-    found = summaries.summaries_by_ids(tx, sorted(set(owners))).values()
-    told = [one for one in found if wanted.matches(one) and _RELEASE.search(one.title)]
-    return max(told, key=lambda one: one.at, default=None)
-
-
 def _filter_of(question: Question) -> Filter:
     return replace(question.filter, session_id=None, since=None, until=None)
 
@@ -198,8 +162,6 @@ def list_newest(tx: Connection, parsed: ParsedQuery) -> Answer | None:
     return Answer(
         hits=tuple(make_hits(tx, parsed, matches)),
         profile=parsed.profile_name,
-        space=None,
-        took_ms=0.0,
         listed=f"a list by kind: {kinds}",
         candidates=len(found),
         notes=(f"{count} of kind {kinds}, the newest first",),
@@ -221,7 +183,7 @@ def browse_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
     known = summaries.summaries_by_ids(tx, page)
     matches = [Match(known[n], 0, (ScorePart("listed", 1.0),)) for n in page if n in known]
     return Answer(
-        hits=tuple(make_hits(tx, parsed, matches)), profile=parsed.profile_name, space=None, took_ms=0.0,
+        hits=tuple(make_hits(tx, parsed, matches)), profile=parsed.profile_name,
         listed="everything: core memories, then agents', then files", candidates=len(in_order),
     )  # fmt: skip
 
@@ -245,8 +207,6 @@ def list_in_order(tx: Connection, parsed: ParsedQuery) -> Answer:
     return Answer(
         hits=tuple(make_hits(tx, parsed, matches)),
         profile=parsed.profile_name,
-        space=None,
-        took_ms=0.0,
         listed="the work of that time" if page else "nothing of that time is known",
         candidates=len(chosen),
         notes=notes,

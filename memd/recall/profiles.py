@@ -76,7 +76,6 @@ class RerankSettings(_FrozenModel):
     phrase: Weight = 0.4
     length: Weight = 0.01
     fused: Weight = 0.5
-    proximity: Weight = 0.0
 
 
 class LearnedSettings(_FrozenModel):
@@ -285,9 +284,8 @@ PUBLISHED: Mapping[str, Mapping[str, Any]] = {
         "legs": {"topic": 1.0, "lexical": 1.0, "vector": 0.8},
         "cosine_floor": 0.2,
         "weigh_words": True,
-        "learned": {"weight": 0.85, "chance": 0.6, "spelling": 0.5, "words": 0.75, "information": 1.0,
-                    "near": 2.0, "possible": -0.5, "floor": 1.5},
-        "lexical": {"model": "likelihood", "mu": 60.0, "statement": 100.0, "title_weight": 2.0},
+        "learned": {},
+        "lexical": {"model": "likelihood", "title_weight": 2.0},
         "steps": [
             {"signal": "context", "previous": 0.2, "next": 0.1, "session": 0.2},
             {"signal": "intent", "weight": 0.15},

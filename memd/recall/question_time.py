@@ -11,7 +11,6 @@ import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from datetime import UTC, date, datetime, timedelta
-from typing import Literal
 
 from memd.patterns import compile_lazily
 from memd.text import is_stop_word, words
@@ -36,7 +35,7 @@ TEXT_CHARACTERS_MAX = 400
 
 @dataclass(frozen=True, slots=True)
 class QuestionTime:
-    """The time that a question names. Without `sessions` and `release`, at least one bound is given: UTC ms, both included."""
+    """The time that a question names. Without `sessions`, at least one bound is given: UTC ms, both included."""
 
     text: str
     """The question without the words of its time."""
@@ -44,8 +43,6 @@ class QuestionTime:
     until: int | None = None
     sessions: tuple[int, int] | None = None
     """From the how-manieth session before the present one, to which; 1 is the last."""
-    release: Literal["since", "before"] | None = None
-    """The time is counted from the latest release."""
 
     @property
     def label(self) -> str:
@@ -175,7 +172,7 @@ _COUNT = rf"(?:{'|'.join(sorted(_COUNTS, key=len, reverse=True))}|\d{{1,3}})"
 _UNIT = r"(?:minute|hour|day|week|month|year)"
 _TIME_WORD = compile_lazily(
     r"(?i)\b(?:yesterday|today|tonight|ago|hours?|days?|night|morning|afternoon|evening|weeks?|weekend|months?|years?"
-    rf"|sessions?|release|{'|'.join(_WEEKDAYS)}|{_MONTH}|{_YEAR}|\d{{1,2}}(?:st|nd|rd|th))\b"
+    rf"|sessions?|{'|'.join(_WEEKDAYS)}|{_MONTH}|{_YEAR}|\d{{1,2}}(?:st|nd|rd|th))\b"
 )
 """Every expression has one of these; most questions have none, and are read no further."""
 _AGO = rf"{_COUNT}\s+{_UNIT}s?\s+ago"
@@ -530,13 +527,6 @@ def _read_sessions(found: re.Match[str], now: int) -> QuestionTime | None:
     return QuestionTime("", sessions=(number, number))
 
 
-def _read_release(found: re.Match[str], now: int) -> QuestionTime | None:
-    if not _PAST.search(found.string):
-        return None
-    is_after = found["bound"].lower() in {"since", "after"}
-    return QuestionTime("", release="since" if is_after else "before")
-
-
 _TimeReader = Callable[[re.Match[str], int], QuestionTime | None]
 _NOT_A_THING = r"(?<!\bthe\s)(?<!\ba\s)(?<!\ban\s)"
 _EXPRESSIONS: tuple[tuple[re.Pattern[str], _TimeReader], ...] = tuple(
@@ -561,11 +551,6 @@ _EXPRESSIONS: tuple[tuple[re.Pattern[str], _TimeReader], ...] = tuple(
             _read_sessions,
         ),
         (rf"{_NOT_A_THING}last\s+session(?=\s*(?:[?.!,;]|\Z))", _read_sessions),
-        (
-            (r"(?P<bound>since|after|before|until)\s+(?:the|our)\s+(?:(?:last|latest|previous|most\s+recent|current)\s+)?"
-            rf"release{_FUNCTION_WORD_NEXT}"),
-            _read_release,
-        ),
         (
             rf"(?<!\bday\s)(?P<bound>since|after|before|until|till|up\s+to|prior\s+to|as\s+of)\s+(?P<point>{_POINT})",
             _read_bound,

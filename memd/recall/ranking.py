@@ -35,7 +35,6 @@ _TELLING_NATS = 30.0
 """The information of some ten words in common; from twice as much on, more adds nothing."""
 _CHANCE_NATS = (-3.5, 0.5)
 """The nats beyond those of the best by chance of N memories, below which a match is chance and from which it is none."""
-_MISREAD_SHARE = 0.5
 _RATING = re.compile(rf"{SIGNIFICANCE_TAG}\d+")
 _TOP_SHARE = 0.25
 """Co-activation lifts what was returned together with this share of the candidates, the best ones."""
@@ -195,6 +194,10 @@ class ScoredCandidates:
         """The parts of one candidate's score; a part that changes nothing is left out."""
         return make_parts([(name, op, float(values[candidate])) for name, op, values in self.steps])
 
+    def scores_by_id(self) -> dict[int, float]:
+        """Summary id → its score."""
+        return dict(zip(self.ids, self.scores.tolist(), strict=True))
+
     def ranks(self) -> dict[str, NDArray[np.int64]]:
         """Retriever → the rank of each candidate."""
         return {name: one.ranks(len(self.rows)) for name, one in self.rankings.items()}
@@ -222,6 +225,8 @@ def collect_candidates(query: IndexedQuery, found: Retrieved) -> Rows:
         # What stands beside a memory supports it, but is no hit without a match of its own.
         lexical = lexical[found.lexical_scores[lexical] > 0]
     rows = [found.topic, lexical, found.vector, *([] if beside is None else [beside.rows])]
+    if found.learned is not None and found.learned.spelt_alike is not None:
+        rows.append(found.learned.spelt_alike)
     return retrievers.first_row_per_summary(query.index, np.concatenate(rows))
 
 
@@ -249,8 +254,7 @@ def score_candidates(
         # A candidate may be another passage of its summary than the one that is nearest.
         nearest = semantic.measure_cosines(index, learned, rows)
         cosines[name] = np.fmax(nearest, cosines.get(name, nearest))
-        trust = 1.0 - share_misspelt(query, found)
-        steps.extend(replace(learned, weight=learned.weight * trust).steps(cosines[name]))
+        steps.extend(learned.steps(cosines[name]))
     # A second stage that cannot do its work leaves the order of the first.
     wanted = [step for step in profile.steps if not (step.rerank and facts.failed)]
     for step in wanted:
@@ -323,15 +327,6 @@ def _add_own_scores(
     }
 
 
-def share_misspelt(query: IndexedQuery, found: Retrieved) -> float:
-    """The share of a question's words that are misspelt, so that no model can read it; up to half of them say little."""
-    words = query.parsed.terms.words
-    if not words or found.learned is None or len(found.learned.meant):
-        return 0.0
-    share = min(len(query.terms.corrected) / len(words), 1.0)
-    return share if share > _MISREAD_SHARE else 0.0
-
-
 def weigh_words(query: IndexedQuery, found: Retrieved) -> tuple[float, float]:
     """What words are worth beside a learned space that leads, and how sure it is that they match by more than chance.
 
@@ -340,14 +335,14 @@ def weigh_words(query: IndexedQuery, found: Retrieved) -> tuple[float, float]:
     """
     if found.learned is None or not found.learned.leads or found.likelihood is None:
         return 1.0, 1.0
-    settings = found.learned.settings
+    settings, misspelt = found.learned.settings, found.learned.misspelt
     best = float(found.lexical_worth(found.lexical[:1]).max(initial=0.0))
     count = max(query.visible.context_rows.among.count, VAULT_ROWS_MIN)
     excess = best * found.likelihood.information - math.log(count)
     worth = settings.words + settings.information * min(max(excess / _TELLING_NATS, 0.0), 2.0)
     least, sure = _CHANCE_NATS
     certainty = min(max((excess - least) / (sure - least), 0.0), 1.0)
-    return worth, max(certainty, share_misspelt(query, found))
+    return worth + misspelt * (1.0 - worth), max(certainty, misspelt)
 
 
 def _weigh_beside_learned(
@@ -366,7 +361,9 @@ def _weigh_beside_learned(
     if (spelling := learned.spelling) is not None:
         matrix = query.index.matrices[spelling.space]
         cosines = np.maximum(matrix.cosines(spelling.vector, rows).astype(np.float64), 0.0)
-        own["spelling"] = worth * certainty * settings.spelling * cosines
+        whole = query.parsed.profile.legs.get("vector", 0.0)
+        weight = settings.spelling + learned.misspelt * (whole - settings.spelling)
+        own["spelling"] = worth * certainty * weight * cosines
     return own
 
 

@@ -28,9 +28,8 @@ from memd.recall.period import TimedQuestion
 from memd.recall.profiles import Profile, adapt_to_recent, resolve_profile, resolve_profiles
 from memd.recall.query import ParsedQuery, QueryTerms, QueryVector, parse_terms, read_intent
 from memd.recall.question_time import find_time
-from memd.recall.relevance import keep_relevant
 from memd.recall.types import Answer, Question
-from memd.recall.verdict import judge_answer
+from memd.recall.verdict import judge_answer, keep_relevant
 from memd.store import usage, vectors
 from memd.store.database import Connection, Database
 from memd.store.types import SummaryPair, SummaryUse

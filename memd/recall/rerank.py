@@ -4,8 +4,7 @@ The formula is siftcoder's deterministic reranker: Σ tf/length · ln(1 + (N −
 of the question, + 0.1 for each word found, + 0.4 if the text has the whole question of four characters or
 more as it stands, − 0.01 · ln(1 + length), + 0.5 · the score so far. Length is in words. The publication
 leaves open, and memd decides: a word is memd's (stemmed, identifiers split), N and df count what the question
-may see, where the original takes the newest 2,000. Proximity is ours and 0 unless a profile sets it: 1 if the
-words found follow each other, less the further apart they are.
+may see, where the original takes the newest 2,000.
 
 A focus pattern with `*`, `?`, `[` or `/` is a glob over the paths of a memory's files and matches any end of
 one: `auth/*.py` matches `src/auth/tokens.py`. Any other is one word or several, to be found in a title, a
@@ -41,41 +40,25 @@ def rerank_by_terms(
     """Score each text by the formula, as steps of a score; `idfs`: term → idf."""
     phrase = normalised(question)
     measured = [_measure_text(phrase, idfs, text) for text in texts]
-    column = np.array(measured, dtype=np.float64).reshape(len(texts), 5).T
+    column = np.array(measured, dtype=np.float64).reshape(len(texts), 4).T
     return [
         ("rerank", "*", np.full(len(texts), weights.fused)),
         ("terms", "+", weights.terms * column[0]),
         ("matched", "+", weights.matched * column[1]),
         ("phrase", "+", weights.phrase * column[2]),
         ("brevity", "+", -weights.length * column[3]),
-        ("proximity", "+", weights.proximity * column[4]),
     ]
 
 
 def _measure_text(
     phrase: str, idfs: Mapping[str, float], text: str
-) -> tuple[float, int, bool, float, float]:
-    """(Σ tf · idf, words found, whether it has the phrase, ln(1 + length), proximity)."""
+) -> tuple[float, int, bool, float]:
+    """(Σ tf · idf, words found, whether it has the phrase, ln(1 + length))."""
     tokens = list(stems(text))
-    places = [(place, token) for place, token in enumerate(tokens) if token in idfs]
-    found = {token for _, token in places}
-    tfidf = sum(idfs[token] for _, token in places) / len(tokens) if tokens else 0.0
+    found = [token for token in tokens if token in idfs]
+    tfidf = sum(idfs[token] for token in found) / len(tokens) if tokens else 0.0
     has_phrase = len(phrase) >= PHRASE_CHARACTERS_MIN and f" {phrase} " in f" {normalised(text)} "
-    return tfidf, len(found), has_phrase, math.log1p(len(tokens)), proximity(places)
-
-
-def proximity(places: Sequence[tuple[int, str]]) -> float:
-    """(n − 1)/(width − 1) of the narrowest window with all n words, in order of place; 0 below two words."""
-    count = len({word for _, word in places})
-    if count <= 1:
-        return 0.0
-    last: dict[str, int] = {}
-    width = math.inf
-    for place, word in places:
-        last[word] = place
-        if len(last) == count:
-            width = min(width, place - min(last.values()))
-    return (count - 1) / max(width, count - 1)
+    return tfidf, len(set(found)), has_phrase, math.log1p(len(tokens))
 
 
 def rerank_by_model(answer: Answer, scores: Sequence[float | None], offset: int, k: int) -> Answer:

@@ -18,7 +18,6 @@ from memd.embeddings.hashing import weigh_question
 from memd.index.columns import NEVER, Columns
 from memd.index.memory_index import MemoryIndex
 from memd.index.postings import InvertedIndex, TermStatistics, idf
-from memd.index.topk import keep_highest, top_rows
 from memd.recall.lookup import IndexedTerms, PassageGroup, look_up_terms
 from memd.recall.profiles import LexicalSettings
 from memd.recall.query import ParsedQuery, QueryTerms, QueryVector
@@ -45,10 +44,16 @@ _BLOCK_ROWS = 1 << 15
 _UNKNOWN_WORD = 0.5
 """What a word that no row has counts in the hashing vector of a question; the rarest counts 1."""
 
+_COLUMNS_MIN = 2_048
+_COLUMNS_ROOT = 8
+"""Columns per √n: then finding the column maxima costs as much as searching the columns that remain."""
+
 Rows = NDArray[np.int64]
 Floats = NDArray[np.float64]
 Scores = NDArray[np.float32]
 _T = TypeVar("_T")
+NO_ROWS: Rows = np.empty(0, dtype=np.int64)
+NO_SCORES: Floats = np.empty(0)
 
 
 # ── What a question may see ──────────────────────────────────────────────────────────────────────
@@ -418,6 +423,46 @@ def contains_rows(haystack: Rows, rows: Rows) -> Mask:
     return np.asarray(haystack[places] == rows, np.bool_)
 
 
+# Top k without a full sort: scores lie in a few thousand columns, and the highest of each column shows which can hold
+# a wanted score; only those are searched.
+
+
+def top_rows(scores: Scores, count: int) -> tuple[Rows, bool]:
+    """Return rows, ascending, with at least the `count` highest scores above 0, and whether these are all above 0.
+
+    There may be more than `count`, with every row that ties with one of them.
+    """
+    columns = max(_COLUMNS_MIN, int(_COLUMNS_ROOT * len(scores) ** 0.5))
+    height = len(scores) // columns
+    if height < 2:  # noqa: PLR2004  # a column of one is nothing to choose from
+        return np.flatnonzero(scores > 0), True
+    width = len(scores) // height
+    grid = scores[: height * width].reshape(height, width)
+    tops = grid.max(axis=0)
+    limit = _nth_highest(tops, count) if count <= width else 0
+    if limit <= 0:
+        return np.flatnonzero(scores > 0), True
+    kept = np.flatnonzero(tops >= limit)
+    down, across = np.nonzero(grid[:, kept] >= limit)
+    rest = height * width + np.flatnonzero(scores[height * width :] >= limit)
+    return np.concatenate((down * width + kept[across], rest)), False
+
+
+def _nth_highest(scores: Scores, count: int) -> np.float32:
+    """Return the lowest of the `count` highest. Sorts, because partition is slow with many equal scores."""
+    limit: np.float32 = np.sort(scores)[len(scores) - count]
+    return limit
+
+
+def keep_highest(rows: Rows, scores: Scores, count: int) -> Rows:
+    """Return those of the rows, in their order, with the `count` highest scores, and ties with the last."""
+    if len(rows) <= count:
+        return rows
+    own = scores[rows]
+    kept: Rows = rows[own >= _nth_highest(own, count)]
+    return kept
+
+
 # ── By vectors, by topic key ─────────────────────────────────────────────────────────────────────
 
 
@@ -443,6 +488,15 @@ def search_vectors(
     """The rows nearest to a vector in its space, and their cosines."""
     rows, cosines = index.matrices[query.space].top(query.vector, pool * 4, mask)
     return np.asarray(rows, dtype=np.int64), np.asarray(cosines, dtype=np.float64)
+
+
+def find_nearest(
+    query: IndexedQuery, vector: QueryVector, mask: Mask, pool: int
+) -> tuple[Rows, Floats]:
+    """The nearest row of each of the nearest summaries above the profile's floor, and its cosine."""
+    rows, cosines = search_vectors(query.index, vector, mask, pool)
+    near = (cosines >= query.parsed.profile.cosine_floor) & (cosines != 0.0)
+    return nearest_summaries(query.index, rows[near], cosines[near], pool)
 
 
 def nearest_summaries(

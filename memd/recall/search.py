@@ -8,12 +8,11 @@
     order       drop what is hidden, below a threshold or said twice; one hit of each turn first       hits
     page        titles, snippets and remarks of `k` hits; with `explain` a trace of all others         hits
 
-The recaller parses the question before and judges the answer after (verdict). The index's lock is held from the first
-to the third, and released before a page is fetched from the vault.
+The recaller parses the question before and judges the answer after (verdict). The index's lock is held throughout.
 """
 
 from collections.abc import Collection, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 import numpy as np
 
@@ -35,6 +34,8 @@ from memd.recall.precedence import Precedence, Relations, Remarks
 from memd.recall.query import ParsedQuery, QueryVector, fts_expression
 from memd.recall.ranking import CandidateFacts, Retrieved, ScoredCandidates
 from memd.recall.retrievers import (
+    NO_ROWS,
+    NO_SCORES,
     Floats,
     IndexedQuery,
     Rows,
@@ -42,7 +43,7 @@ from memd.recall.retrievers import (
     first_row_per_summary,
     sort_rows,
 )
-from memd.recall.types import Answer, Evidence, ScorePart, TermRarity, TracedCandidate, apply_parts
+from memd.recall.types import Answer, Evidence, ScorePart, TracedCandidate, apply_parts
 from memd.recall.verdict import Coverage, compute_coverage, measure_rarity
 from memd.store import fulltext, judgments, links, summaries, usage
 from memd.store.database import Connection, translate_errors
@@ -54,35 +55,6 @@ _FULLTEXT_PASSAGES_PER_HIT = 20
 _TOO_FAR = "score too far below the best"
 _BELOW = "score below"
 """Why a candidate is left out, with the lowest score that was asked for."""
-_NO_ROWS: Rows = np.empty(0, dtype=np.int64)
-_NO_SCORES: Floats = np.empty(0)
-
-
-@dataclass(frozen=True, slots=True)
-class _Ranked:
-    """The candidates with everything that was read while the index was locked."""
-
-    candidates: ScoredCandidates
-    best_first: Sequence[int]
-    """Summary ids."""
-    hidden: dict[str, int]
-    """Reason → how many memories it hides."""
-    spaces: Sequence[str]
-    """The spaces whose vectors were compared, the leading one first."""
-    degraded: Mapping[str, str]
-    terms: list[tuple[str, ...]]
-    """Per candidate the terms that it has; empty without `explain`."""
-    near_misses: Sequence[TracedCandidate]
-    """Empty without `explain`."""
-    rarity: TermRarity
-    meant: frozenset[int] | None
-    """The summaries that match by their meaning alone in a learned space; None: it was compared without a floor."""
-    may_be_meant: bool
-    coverage: Coverage
-    """Of the candidates."""
-    relations: Relations
-    near: frozenset[frozenset[int]]
-    """Pairs of the best candidates that may say the same."""
 
 
 def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Answer:
@@ -92,57 +64,88 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
         passages += find_literals(tx, parsed.terms)
         passages += find_compounds(tx, parsed.terms)
     with index.lock:
-        query = retrievers.look_up_query(index, parsed, passages)
-        ranked = _rank_candidates(tx, query)
-    own_scores = dict(zip(ranked.candidates.ids, ranked.candidates.scores.tolist(), strict=True))
-    ranked, pairs, remarks = _put_in_order(tx, parsed, ranked)
-    candidates = ranked.candidates
-    place = {number: i for i, number in enumerate(candidates.ids)}
-    scores = dict(zip(candidates.ids, candidates.scores.tolist(), strict=True))
-    order = order_candidates(tx, parsed, ranked.best_first, ranked.near)
-    order = _drop_below(order, parsed.question.min_score, candidates)
+        return _answer_query(tx, retrievers.look_up_query(index, parsed, passages))
+
+
+def _answer_query(tx: Connection, query: IndexedQuery) -> Answer:
+    index, parsed, question = query.index, query.parsed, query.parsed.question
+    found, spaces = _ask_retrievers(tx, query)
+    rows = ranking.collect_candidates(query, found)
+    candidates, failed = _score(tx, query, found, rows)
+    relations = precedence.read_relations(tx, parsed, _list_best(query, candidates))
+    row_of = dict(zip(candidates.ids, rows.tolist(), strict=True))
+    leading = relations.list_leading(
+        lambda number: frozenset(find_terms(query, row_of[number]) if number in row_of else ())
+    )
+    if len(brought := _find_rows(query, found, leading - set(candidates.ids))):
+        rows = np.concatenate([rows, brought])
+        candidates, failed = _score(tx, query, found, rows)
+    counted = found.likelihood.find_terms(rows) if found.likelihood is not None else None
+    coverage = compute_coverage(query, rows, counted)
+    own_scores = candidates.scores_by_id()
+    best_rows = rows[retrievers.sort_rows(index, rows, candidates.scores)]
+    hidden = _count_hidden(query, found, best_rows[: parsed.k])
+    near = retrievers.find_near_pairs(query, best_rows[: 2 * parsed.page_end])
+    candidates = replace(candidates, coverage=coverage.shares)
+    candidates, pairs, remarks = _lift(tx, query, candidates, relations, coverage)
+    scores = candidates.scores_by_id()
+    best_first = sorted(index.columns.summary_id[best_rows].tolist(), key=lambda n: -scores[n])
+    order = order_candidates(tx, parsed, best_first, near)
+    order = _drop_below(order, question.min_score, candidates)
     if parsed.profile.diversity.jaccard is None:
         order = _sort_page(order, parsed, scores)
-    page = {n: place[n] for n in order.ids[parsed.question.offset : parsed.page_end]}
+    place = {number: i for i, number in enumerate(candidates.ids)}
+    page = {n: place[n] for n in order.ids[question.offset : parsed.page_end]}
     hits = fetch_hits(tx, parsed, candidates, page, remarks, order.alike)
     texts = (f"{hit.summary.title}\n{hit.summary.body}" for hit in hits)
     notes = (*parsed.notes, *describe_corrections(query.terms.corrected, texts))
     for reason in ("superseded", _BELOW, _TOO_FAR):
         if count := sum(why.startswith(reason) for why in order.dropped.values()):
-            ranked.hidden[reason] = ranked.hidden.get(reason, 0) + count
-    is_lifted = pairs and hits and not ranked.coverage.list_terms(place[hits[0].summary.id])
+            hidden[reason] = hidden.get(reason, 0) + count
     trace: list[TracedCandidate] = []
-    if parsed.question.explain:
-        trace = trace_candidates(parsed, candidates, order, ranked.terms)
+    if question.explain:
+        terms = [find_terms(query, row) for row in rows.tolist()]
+        trace = trace_candidates(parsed, candidates, order, terms)
+        trace += trace_near_misses(tx, query, found.lexical_scores, place)
+    degraded = _find_missing_vectors(index, parsed.hashing_vector)
+    if failed:
+        degraded["rerank"] = failed
+    is_lifted = pairs and hits and not coverage.list_terms(place[hits[0].summary.id])
     return Answer(
         hits=hits,
         profile=parsed.profile_name,
-        space=" + ".join(ranked.spaces) or None,
-        took_ms=0.0,
+        space=" + ".join(spaces) or None,
         candidates=len(candidates.ids) - len(order.dropped),
-        suppressed=ranked.hidden,
-        degraded={**ranked.degraded, **parsed.degraded},
+        suppressed=hidden,
+        degraded={**degraded, **parsed.degraded},
         notes=notes if hits else (),
-        trace=(*trace, *ranked.near_misses),
+        trace=tuple(trace),
         contradicted={
             hit.summary.id: tuple(against)
             for hit in hits
-            if (against := ranked.relations.against.get(hit.summary.id))
+            if (against := relations.against.get(hit.summary.id))
         },
         precedence=tuple(pairs),
         evidence=Evidence(
             text=parsed.terms.text,
-            rarity=ranked.rarity,
-            terms_of={n: ranked.coverage.list_terms(i) for n, i in page.items()},
+            rarity=measure_rarity(query),
+            terms_of={n: coverage.list_terms(i) for n, i in page.items()},
             spelt_as=query.terms.spelt_as,
             has_phrases=bool(parsed.terms.phrases or parsed.terms.prefixes),
             corrected=query.terms.corrected,
-            meant=ranked.meant,
-            may_be_meant=ranked.may_be_meant,
+            meant=_find_meant(query, found),
+            may_be_meant=found.learned is not None and found.learned.may_be_meant,
             # What was lifted without a match of its own rests on what it was lifted above.
             own_scores=own_scores if is_lifted else {},
         ),
     )
+
+
+def _list_best(query: IndexedQuery, candidates: ScoredCandidates) -> list[int]:
+    """The best summaries, as many as are compared with each other."""
+    order = retrievers.sort_rows(query.index, candidates.rows, candidates.scores)
+    depth = max(precedence.DEPTH, query.parsed.page_end)
+    return [candidates.ids[i] for i in order[:depth].tolist()]
 
 
 def _drop_below(
@@ -153,39 +156,37 @@ def _drop_below(
     if not candidates.is_passing.all():
         low |= dict.fromkeys(np.array(candidates.ids)[~candidates.is_passing].tolist(), _TOO_FAR)
     if least is not None:
-        scores = dict(zip(candidates.ids, candidates.scores.tolist(), strict=True))
+        scores = candidates.scores_by_id()
         low |= {n: f"{_BELOW} {least:g}" for n in order.ids if scores[n] < least}
     low = {number: low[number] for number in order.ids if number in low}
     kept = [number for number in order.ids if number not in low]
     return replace(order, ids=kept, dropped={**order.dropped, **low})
 
 
-def _put_in_order(
-    tx: Connection, parsed: ParsedQuery, ranked: _Ranked
-) -> tuple[_Ranked, Sequence[Precedence], Mapping[int, Remarks]]:
+def _lift(
+    tx: Connection,
+    query: IndexedQuery,
+    candidates: ScoredCandidates,
+    relations: Relations,
+    coverage: Coverage,
+) -> tuple[ScoredCandidates, Sequence[Precedence], Mapping[int, Remarks]]:
     """The candidates with what holds, and whose word is greater, lifted; why, and what is to be said of them."""
-    candidates = ranked.candidates
-    best = ranked.best_first[: max(precedence.DEPTH, parsed.page_end)]
+    parsed, best = query.parsed, _list_best(query, candidates)
     # What is told unasked has no time for their texts.
     heads = {} if parsed.question.relevance_gate else summaries.summary_heads(tx, best)
-    known = {n: ranked.coverage.list_terms(i) for i, n in enumerate(candidates.ids)}
+    known = {n: coverage.list_terms(i) for i, n in enumerate(candidates.ids)}
     pairs, remarks = precedence.find_precedence(
-        parsed, ranked.relations, [heads[n] for n in best if n in heads], known
+        parsed, relations, [heads[n] for n in best if n in heads], known
     )
     if not pairs:
-        return ranked, (), remarks
-    lifts = precedence.compute_lifts(
-        dict(zip(candidates.ids, candidates.scores.tolist(), strict=True)), pairs
-    )
+        return candidates, (), remarks
+    lifts = precedence.compute_lifts(candidates.scores_by_id(), pairs)
     names = sorted({name for own in lifts.values() for name in own})
     steps = [
         (name, "+", np.array([lifts.get(n, {}).get(name, 0.0) for n in candidates.ids]))
         for name in names
     ]
-    candidates = candidates.with_steps(steps)
-    scores = dict(zip(candidates.ids, candidates.scores.tolist(), strict=True))
-    best_first = sorted(ranked.best_first, key=lambda number: -scores[number])
-    return replace(ranked, candidates=candidates, best_first=best_first), pairs, remarks
+    return candidates.with_steps(steps), pairs, remarks
 
 
 def _sort_page(
@@ -195,48 +196,6 @@ def _sort_page(
     first, last = parsed.question.offset, parsed.page_end
     page = sorted(order.ids[first:last], key=lambda number: -scores[number])
     return replace(order, ids=[*order.ids[:first], *page, *order.ids[last:]])
-
-
-def _rank_candidates(tx: Connection, query: IndexedQuery) -> _Ranked:
-    index, parsed = query.index, query.parsed
-    explain = parsed.question.explain
-    found, spaces = _ask_retrievers(tx, query)
-    rows = ranking.collect_candidates(query, found)
-    candidates, failed = _score(tx, query, found, rows)
-    best = rows[retrievers.sort_rows(index, rows, candidates.scores)]
-    best_ids = index.columns.summary_id[best[: max(precedence.DEPTH, parsed.page_end)]].tolist()
-    relations = precedence.read_relations(tx, parsed, best_ids)
-    row_of = dict(zip(candidates.ids, rows.tolist(), strict=True))
-    leading = relations.list_leading(
-        lambda number: frozenset(find_terms(query, row_of[number]) if number in row_of else ())
-    )
-    if len(brought := _find_rows(query, found, leading - set(candidates.ids))):
-        rows = np.concatenate([rows, brought])
-        candidates, failed = _score(tx, query, found, rows)
-    counted = found.likelihood.find_terms(rows) if found.likelihood is not None else None
-    coverage = compute_coverage(query, rows, counted)
-    candidates = replace(candidates, coverage=coverage.shares)
-    best_rows = rows[retrievers.sort_rows(index, rows, candidates.scores)]
-    degraded = _find_missing_vectors(index, parsed.hashing_vector)
-    if failed:
-        degraded["rerank"] = failed
-    return _Ranked(
-        candidates=candidates,
-        best_first=index.columns.summary_id[best_rows].tolist(),
-        hidden=_count_hidden(query, found, best_rows[: parsed.k]),
-        spaces=spaces,
-        degraded=degraded,
-        terms=[find_terms(query, row) for row in rows.tolist()] if explain else [],
-        near_misses=trace_near_misses(tx, query, found.lexical_scores, set(candidates.ids))
-        if explain
-        else (),
-        rarity=measure_rarity(query),
-        meant=_find_meant(query, found),
-        may_be_meant=found.learned is not None and found.learned.may_be_meant,
-        coverage=coverage,
-        relations=relations,
-        near=retrievers.find_near_pairs(query, best_rows[: 2 * parsed.page_end]),
-    )
 
 
 def _score(
@@ -251,7 +210,7 @@ def _score(
 def _find_rows(query: IndexedQuery, found: Retrieved, summary_ids: Collection[int]) -> Rows:
     """The row of each of these memories that matches best, of those that may be seen."""
     if not summary_ids:
-        return _NO_ROWS
+        return NO_ROWS
     rows = query.index.columns.rows_of_any(sorted(summary_ids))
     rows = rows[query.visible.wanted[rows]]
     best = rows[np.argsort(-found.lexical_scores[rows], kind="stable")]
@@ -278,7 +237,7 @@ def _ask_retrievers(tx: Connection, query: IndexedQuery) -> tuple[Retrieved, Seq
     else:
         among = visible.context_rows.among
         scores = retrievers.score_words(index, query.terms, lexical_settings, among)
-    lexical, topic = _NO_ROWS, _NO_ROWS
+    lexical, topic = NO_ROWS, NO_ROWS
     if weights.get("lexical", 0.0) > 0:
         lexical = retrievers.best_rows(index, scores, visible, pool)
     if parsed.question.topic_key is not None and weights.get("topic", 0.0) > 0:
@@ -312,15 +271,15 @@ def _compare_vectors(
     compared, match = hashing, None
     if learned is not None and profile.learned is not None:
         match = semantic.match_learned(index, learned, mask, profile.learned, pool, hashing)
+        if match is not None and hashing is not None:
+            match = semantic.find_misspelt(query, match, hashing, mask, pool)
         if match is not None and match.leads:
             return (match.rows, match.cosines), match, [learned]
     elif learned is not None and learned.space == index.active:
         compared = learned
-    nearest = _NO_ROWS, _NO_SCORES
+    nearest = NO_ROWS, NO_SCORES
     if compared is not None:
-        rows, cosines = retrievers.search_vectors(index, compared, mask, pool)
-        near = (cosines >= profile.cosine_floor) & (cosines != 0.0)
-        nearest = retrievers.nearest_summaries(index, rows[near], cosines[near], pool)
+        nearest = retrievers.find_nearest(query, compared, mask, pool)
     vectors = (compared, None if match is None else match.query)
     return nearest, match, [vector for vector in vectors if vector is not None]
 
@@ -439,8 +398,6 @@ def search_fulltext(tx: Connection, parsed: ParsedQuery) -> Answer:
     return Answer(
         hits=hits,
         profile=parsed.profile_name,
-        space=None,
-        took_ms=0.0,
         candidates=len(ids),
         degraded={**parsed.degraded, "index": "still loading; full text answered alone"},
         contradicted=judgments.visible_contradictions(tx, shown, parsed.question.project_ids),

@@ -9,16 +9,17 @@ stands out no more for a good question than for nonsense (measured), but well ab
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
+from memd.embeddings.hashing import weigh_question
 from memd.index.memory_index import MemoryIndex
 from memd.recall import retrievers
 from memd.recall.profiles import LearnedSettings
 from memd.recall.query import QueryVector
-from memd.recall.retrievers import VAULT_ROWS_MIN, Floats, Rows
+from memd.recall.retrievers import VAULT_ROWS_MIN, Floats, IndexedQuery, Rows
 from memd.store.filter import Mask
 
 SAMPLE_ROWS = 1_024
@@ -32,6 +33,12 @@ _POSSIBLE_MIN = 2.7
 the five nearest four in a hundred are below; of questions about other things more than half."""
 _ASSUMED_QUANTILE = 0.75
 _DEVIATION_LEAST = 1e-3
+_MISSPELT = (-6.0, 6.0, 1.5, 0.8)
+"""Log odds that strange words are misspelt: to begin with, for how few are new, for how many were corrected, for each
+deviation beyond the best by chance. Fitted to questions as asked and misspelt of five sets, each left out in turn: 93 of
+100 pairs in the right order."""
+_EXCESS_MAX = 5.0
+_SURE = 1.25
 _FAR, _CONVEXITY = 5.0, 1.5
 """Deviations at which a cosine is worth the whole weight; and the exponent that makes middling ones worth little."""
 UNRELATED = (
@@ -95,6 +102,10 @@ class LearnedMatch:
     settings: LearnedSettings
     spelling: QueryVector | None = None
     """The question in the hashing space, which a leading space leaves in second place."""
+    misspelt: float = 0.0
+    """The share of the question that no model can read; see `measure_misspelling`."""
+    spelt_alike: Rows | None = None
+    """The nearest row of each of the nearest summaries in the hashing space, if anything is misspelt."""
 
     def scale_above_mean(self, cosines: Floats) -> Floats:
         """How far each cosine stands above the mean: 1 at `_FAR` deviations, 0 at the mean and for NaN: no vector."""
@@ -108,7 +119,8 @@ class LearnedMatch:
         embedded, MRR on commit messages would fall from 52.4 to 47.9).
         """
         is_missing = np.isnan(cosines)
-        found = np.where(is_missing, 0.0, self.weight * self.scale_above_mean(cosines))
+        weight = self.weight * (1.0 - self.misspelt)
+        found = np.where(is_missing, 0.0, weight * self.scale_above_mean(cosines))
         assumed = (
             0.0 if is_missing.all() else float(np.quantile(found[~is_missing], _ASSUMED_QUANTILE))
         )
@@ -155,6 +167,46 @@ def match_learned(
         settings=learned,
         spelling=spelling,
     )
+
+
+def find_misspelt(
+    query: IndexedQuery, match: LearnedMatch, hashing: QueryVector, mask: Mask, pool: int
+) -> LearnedMatch:
+    """The match with what is spelt like the question, as far as that is misspelt."""
+    misspelt = measure_misspelling(query, hashing.space)
+    if not misspelt:
+        return match
+    rows, _ = retrievers.find_nearest(query, hashing, mask, pool)
+    return replace(match, misspelt=misspelt, spelt_alike=rows)
+
+
+def measure_misspelling(query: IndexedQuery, space: str) -> float:
+    """The share of a question's words that are likely misspelt, 0 to 1: a model cannot read these.
+
+    A word that no memory has is either another word for the same, which a model can read, or misspelt. Misspelt ones
+    are near a word of some memory: within an edit or two, or by their n-grams in the hashing space. And where few words
+    are new, as the vault has many times as many words as different ones, a question has few new words by chance.
+    """
+    asked, strange, index = query.parsed.terms.spelt, query.terms.strange, query.index
+    if not strange:
+        return 0.0
+    matrix, wanted = index.matrices[space], query.visible.wanted
+    vector = weigh_question(" ".join(strange), lambda _: 1.0)
+    _, nearest = matrix.top(vector, 1, wanted)
+    if not len(nearest):
+        return 0.0
+    visible = np.flatnonzero(wanted)
+    sample = matrix.cosines(vector, visible[:: -(-len(visible) // SAMPLE_ROWS)])
+    deviation = max(float(sample.std()), matrix.dimensions**-0.5)
+    by_chance = math.sqrt(2.0 * math.log(max(len(visible), _COUNT_MIN)))
+    excess = (float(nearest[0]) - float(sample.mean())) / deviation - by_chance
+    share = len(strange) / len(asked)
+    words = float(index.columns.length.sum())
+    surprise = share * math.log(max(words / max(len(index.vocabulary), 1), 1.0))
+    corrected = len(query.terms.corrected) / len(strange)
+    facts = (1.0, min(surprise, 1.0), corrected, min(excess, _EXCESS_MAX))
+    log_odds = sum(weight * fact for weight, fact in zip(_MISSPELT, facts, strict=True))
+    return share * min(_SURE / (1.0 + math.exp(-log_odds)), 1.0)
 
 
 def cosine_floor(unrelated: NDArray[np.float32] | None, count: int, deviations: float) -> float:

@@ -239,8 +239,8 @@ class Answer:
 
     hits: tuple[Hit, ...]
     profile: str
-    space: str | None
-    took_ms: float
+    space: str | None = None
+    took_ms: float = 0.0
     verdict: VerdictName = "weak"
     """Whether the hits answer the question; see verdict.py. `nothing` has no hits unless `Question.show_all`."""
     reason: str = ""

@@ -35,7 +35,15 @@ from memd.languages import (
 )
 from memd.recall.query import find_intent_words, without_recency
 from memd.recall.retrievers import VAULT_ROWS_MIN, Floats, IndexedQuery, Rows, contains_rows
-from memd.recall.types import Answer, Evidence, Hit, Question, TermRarity, VerdictName
+from memd.recall.types import (
+    Answer,
+    Evidence,
+    Hit,
+    Question,
+    RelevanceGate,
+    TermRarity,
+    VerdictName,
+)
 from memd.store.filter import Mask
 from memd.text import WORD, fold, is_stop_word, normalised, one_line, terms, without_elision, words
 
@@ -538,3 +546,43 @@ def _quote_words(asked: Sequence[QuestionWord]) -> str:
     shown = ", ".join(f"'{word.text}'" for word in asked[:_WORDS_SHOWN])
     more = len(asked) - _WORDS_SHOWN
     return f"{shown} and {more} more" if more > 0 else shown
+
+
+# ── The relevance gate: close enough to the best, if it covers enough ───────────────────────────────
+
+
+def keep_relevant(answer: Answer, gate: RelevanceGate, limit: int) -> Answer:
+    """The answer with only the hits that pass; the others are counted, and explained in the trace."""
+    passing = keep_relevant_hits(answer.hits, gate, limit)
+    weak = len(answer.hits) - len(passing)
+    if not weak:
+        return answer
+    why = "weak: too far below the best" if passing else "weak: even the best covers too little"
+    ids = {hit.summary.id for hit in passing}
+    return replace(
+        answer,
+        hits=tuple(passing),
+        suppressed={**answer.suppressed, "weak": weak},
+        trace=tuple(
+            replace(one, verdict=why) if one.is_hit and one.summary_id not in ids else one
+            for one in answer.trace
+        ),
+    )
+
+
+def keep_relevant_hits(hits: Sequence[Hit], gate: RelevanceGate, limit: int) -> list[Hit]:
+    """Keep at most `limit` hits close enough to the best; none if none of these covers enough."""
+    score_floor = score_floor_of(hits, gate)
+    close = [hit for hit in hits if hit.score >= score_floor][:limit]
+    return close if best_coverage(close) >= gate.floor else []
+
+
+def score_floor_of(hits: Sequence[Hit], gate: RelevanceGate) -> float:
+    """The least score that is close to the best; below zero the distance counts alike."""
+    best = hits[0].score if hits else 0.0
+    return best - (1.0 - gate.ratio) * abs(best)
+
+
+def best_coverage(hits: Sequence[Hit]) -> float:
+    """The greatest coverage among them."""
+    return max(map(coverage_of, hits), default=0.0)

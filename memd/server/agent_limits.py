@@ -8,7 +8,7 @@ config.toml lifts each limit.
 import hmac
 import secrets
 import shlex
-from collections.abc import Awaitable, Callable, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -18,7 +18,7 @@ from memd.capture import project as capture_project
 from memd.capture.project import ProjectIdentity
 from memd.config import AgentsConfig
 from memd.errors import BadRequest
-from memd.models import GLOBAL_PROJECT, Authority, Project, Summary
+from memd.models import GLOBAL_PROJECT, Authority, Summary
 from memd.server.requests import RememberRequest, Request
 from memd.server.scope import ALL, CURRENT, Caller, ScopeResolver
 from memd.store import projects, summaries
@@ -42,11 +42,16 @@ class ControlCall:
     project: str | None = None
     """What it sees unless it names a project; None: what its request says."""
     command: Callable[[Any], Sequence[str] | None] | None = None
-    """Of what the user alone decides: his command for such a request; None for one that changes nothing."""
+    """Of what the user alone decides, but for its dry run: his command for such a request; None for one that changes nothing."""
+    name: str = ""
+    """Under which name the result stands in the answer, unless that is the answer itself."""
+    settles: bool = False
+    """Whether a search finds what it changed once it has answered."""
 
     def require_user(self, request: Any, mark: str) -> None:
         """Refuse what only the user decides; `mark` is what says that an agent asks for it."""
-        words = self.command(request) if self.command else None
+        is_dry_run = getattr(request, "dry_run", False)
+        words = self.command(request) if self.command and not is_dry_run else None
         if words is not None:
             raise BadRequest(callers.explain_refusal(shlex.join(["memd", *words]), mark))
 
@@ -98,11 +103,22 @@ class AgentLimits:
 
     async def require_own_memories(self, ids: Sequence[int], caller: Caller, command: str) -> None:
         """Refuse to change memories of other projects; `command` is the user's way to do it."""
+        if self.config.other_projects:
+            return
         own = await self.find_own_project(caller)
 
-        await self.scopes.db.read(
-            lambda tx: self._check_memories(tx, _read_memories(tx, ids), own, command)
-        )
+        def check(tx: Connection) -> None:
+            here = projects.project_by_key(tx, own.key)
+            for one in _read_memories(tx, ids):
+                if here is None or one.project_id != here.id:
+                    owner = projects.project(tx, one.project_id)
+                    raise BadRequest(
+                        f"#{one.id} belongs to {owner.name if owner else 'another project'}, and an agent"
+                        f" changes memories of its own project ({own.name}) only; ask the user to run"
+                        f" `{command}` (or to set other_projects = true under [agents] in config.toml)"
+                    )
+
+        await self.scopes.db.read(check)
 
     async def find_project_to_forget(self, project: str, caller: Caller) -> int | None:
         """The project in which an agent may forget; None for every one. BadRequest if it asks for another."""
@@ -150,21 +166,6 @@ class AgentLimits:
                 " config.toml)"
             )
 
-    def _check_memories(
-        self, tx: Connection, memories: Iterable[Summary], own: ProjectIdentity, command: str
-    ) -> None:
-        if self.config.other_projects:
-            return
-        here = projects.project_by_key(tx, own.key)
-        for one in memories:
-            if here is None or one.project_id != here.id:
-                owner = projects.project(tx, one.project_id)
-                raise BadRequest(
-                    f"#{one.id} belongs to {_name_project(owner)}, and an agent changes memories"
-                    f" of its own project ({own.name}) only; ask the user to run `{command}`"
-                    " (or to set other_projects = true under [agents] in config.toml)"
-                )
-
 
 def _read_memories(tx: Connection, ids: Sequence[int]) -> Iterator[Summary]:
     """Yield the memories with these ids, a few hundred of them in memory at a time."""
@@ -182,10 +183,6 @@ def _is_same_project(tx: Connection, key: str | None, own_key: str) -> bool:
     """Return whether two keys name one project, because it was merged from several."""
     here = projects.project_by_key(tx, own_key)
     return key is not None and here is not None and here == projects.project_by_key(tx, key)
-
-
-def _name_project(owner: Project | None) -> str:
-    return owner.name if owner else "another project"
 
 
 # ── Tokens of dry runs ────────────────────────────────────────────────────────────────────────────

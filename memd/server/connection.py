@@ -5,27 +5,31 @@ closes its sending side, responses to its requests still arrive.
 """
 
 import contextlib
+import gc
 import select
 import socket
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Awaitable, Callable
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 import anyio.abc
 import anyio.lowlevel
+import anyio.to_thread
 
 from memd.capture.truncate import clean_id
 from memd.paths import LINE_BYTES_MAX
 from memd.server import jsonrpc
 from memd.server.control import PLAIN_REPLY, PREFIX, Control
-from memd.server.jsonrpc import Batch, Call, InvalidLine, LineSplitter, Message, Preface
-from memd.server.mcp_endpoint import McpEndpoint
+from memd.server.jsonrpc import Call, InvalidLine, LineSplitter, Message, Preface
 from memd.server.scope import Caller
+from memd.server.service import MemoryService
 
 if TYPE_CHECKING:
-    from memd.server.mcp_session import McpSession
+    from mcp.server.lowlevel import Server
+
+    from memd.server.tools import McpSession, ToolHandlers
 
 REQUESTS_MAX = 16
 """Requests of one connection that run at a time. Further ones wait in the socket."""
@@ -73,6 +77,54 @@ class ConnectionLimits:
 
 
 CONNECTION_LIMITS = ConnectionLimits()
+
+
+class McpEndpoint:
+    """The MCP server, one for all connections. It imports the SDK when the first client needs it.
+
+    The import takes about half of a daemon's start and of its memory; a daemon that only hooks and the command line
+    talk to does without.
+    """
+
+    def __init__(self, service: MemoryService) -> None:
+        self._service = service
+        self._loading = anyio.Lock()
+        self._tools: ToolHandlers | None = None
+        self._server: Server[Any] | None = None
+
+    @property
+    def calls(self) -> int:
+        """Calls of tools since the start."""
+        return self._tools.calls if self._tools else 0
+
+    @property
+    def failures(self) -> int:
+        """Return the calls that failed."""
+        return self._tools.failures if self._tools else 0
+
+    async def open_session(
+        self,
+        caller: Caller,
+        send: Callable[[bytes], Awaitable[None]],
+        end_request: Callable[[], None],
+    ) -> "McpSession":
+        """Make the session of one client; the first one waits for the import."""
+        async with self._loading:
+            if self._server is None or self._tools is None:
+                await anyio.to_thread.run_sync(_import_sdk)
+                from memd.server.tools import ToolHandlers  # noqa: PLC0415  # see above
+
+                self._tools = ToolHandlers(self._service)
+                self._server = self._tools.make_server()
+                gc.freeze()  # as at start: a collection that walked the SDK would take 30 ms
+        from memd.server.tools import McpSession  # noqa: PLC0415  # see above
+
+        return McpSession(self._server, self._tools, caller, send, end_request)
+
+
+def _import_sdk() -> None:
+    """Import in a worker thread, so that the event loop goes on answering."""
+    import memd.server.tools  # noqa: F401, PLC0415
 
 
 @dataclass(frozen=True, slots=True)
@@ -356,8 +408,6 @@ class ClientConnection:
         match message:
             case Call():
                 await self._handle_call(message)
-            case Batch():
-                await self._handle_batch(message)
             case Preface() if self._is_first_line:
                 said = asdict(message)
                 if message.session is not None:
@@ -368,15 +418,6 @@ class ClientConnection:
             case InvalidLine():
                 await self._send_error(message.message, message.code, message.id)
         self._is_first_line = False
-
-    async def _handle_batch(self, batch: Batch) -> None:
-        if self._session is None or not self._session.takes_batches:
-            await self._send_error("this is a batch: send one message a line")
-            return
-        await self._session.begin_batch(batch)
-        for message in batch.messages:
-            if isinstance(message, Call):
-                await self._handle_call(message)
 
     async def _handle_call(self, call: Call) -> None:
         assert self._tasks is not None  # made by `serve`

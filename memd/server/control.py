@@ -31,7 +31,7 @@ from memd.server.json_format import JsonObject
 from memd.server.jsonrpc import Call
 from memd.server.scope import ALL, Caller
 from memd.server.service import MemoryService
-from memd.sharing.transport import PlaceUnreachable
+from memd.sharing.records import PlaceUnreachable
 from memd.store import ledger
 from memd.store.import_rows import staged_path
 from memd.transfer import archive
@@ -86,42 +86,55 @@ class Control:
             "memd/get": ControlCall(requests.GetRequest, self._get_memories, reads=True, project=ALL),
             "memd/remember": ControlCall(requests.RememberRequest, self._remember_texts),
             "memd/forget": ControlCall(requests.ForgetRequest, self._forget_memories, project=ALL),
-            "memd/scrub": ControlCall(requests.ScrubRequest, self._scrub_vault),
+            "memd/scrub": ControlCall(requests.ScrubRequest, self._scrub_vault, settles=True),
             "memd/pin": ControlCall(requests.PinRequest, service.pin, project=ALL),
             "memd/judge": ControlCall(requests.JudgeRequest, service.judge, project=ALL),
             "memd/judge/open": ControlCall(requests.OpenQuestionsRequest, service.open_questions, reads=True, project=ALL),
-            "memd/edit": ControlCall(requests.EditRequest, self._edit_memory, project=ALL),
+            "memd/edit": ControlCall(requests.EditRequest, service.edit, name="id", project=ALL),
         }  # fmt: skip
 
     def _list_upkeep_calls(self) -> dict[str, ControlCall]:
         """The calls about imports and the vault as a whole."""
+        app = self._app
         return {
-            "memd/imports": ControlCall(requests.EmptyRequest, self._list_imports, reads=True),
-            "memd/imports/mark": ControlCall(requests.ImportMarkRequest, self._mark_imported),
-            "memd/imports/withdraw": ControlCall(requests.WithdrawRequest, self._withdraw_memories),
+            "memd/imports": ControlCall(
+                requests.EmptyRequest, lambda _, __: app.db.read(ledger.imported_files), name="imports", reads=True
+            ),
+            "memd/imports/mark": ControlCall(requests.ImportMarkRequest, self._mark_imported, name="marked"),
+            "memd/imports/withdraw": ControlCall(
+                requests.WithdrawRequest,
+                lambda asked, _: app.curator.withdraw(asked.path, frozenset(asked.staying)),
+                name="withdrawn", settles=True,
+            ),
             "memd/import/vault": ControlCall(
-                requests.ImportVaultRequest, self._import_vault, command=lambda _: ["import", "vault", "FILE"]
+                requests.ImportVaultRequest, self._import_vault,
+                command=lambda _: ["import", "vault", "FILE"], settles=True,
             ),
             "memd/notes/past": ControlCall(
-                requests.PastNotesRequest, self._read_past,
-                command=lambda asked: None if asked.dry_run else ["notes", "--past"],
+                requests.PastNotesRequest, self._read_past, command=lambda _: ["notes", "--past"]
             ),
-            "memd/reindex": ControlCall(requests.ReindexRequest, self._rebuild_index),
+            "memd/reindex": ControlCall(requests.ReindexRequest, self._rebuild_index, name="report"),
             "memd/vacuum": ControlCall(
-                requests.DryRunRequest, self._vacuum_vault, command=lambda asked: None if asked.dry_run else ["vacuum"]
+                requests.DryRunRequest, self._vacuum_vault, command=lambda _: ["vacuum"], name="report"
             ),
             "memd/doctor": ControlCall(requests.DoctorRequest, self._examine_vault),
             "memd/consolidate": ControlCall(
                 requests.ConsolidateRequest, self._consolidate_memories,
-                command=lambda asked: ["consolidate", "--merge"] if asked.merge and not asked.dry_run else None,
+                command=lambda asked: ["consolidate", "--merge"] if asked.merge else None,
             ),
             "memd/consolidate/undo": ControlCall(
-                requests.UndoConsolidationRequest, self._undo_consolidation,
-                command=lambda asked: None if asked.dry_run else ["consolidate", "--undo", asked.what],
+                requests.UndoConsolidationRequest,
+                lambda asked, _: app.consolidator.undo(asked.what, dry_run=asked.dry_run),
+                command=lambda asked: ["consolidate", "--undo", asked.what], name="report", settles=True,
             ),
-            "memd/consolidate/runs": ControlCall(requests.ConsolidationRunsRequest, self._list_runs, reads=True),
+            "memd/consolidate/runs": ControlCall(
+                requests.ConsolidationRunsRequest, lambda asked, _: app.consolidator.list_runs(asked.limit),
+                name="runs", reads=True,
+            ),
             "memd/sync": ControlCall(requests.SyncRequest, self._sync_vault),
-            "memd/backups": ControlCall(requests.EmptyRequest, self._list_backups, reads=True),
+            "memd/backups": ControlCall(
+                requests.EmptyRequest, lambda _, __: anyio.to_thread.run_sync(app.backups), name="backups", reads=True
+            ),
             "memd/shutdown": ControlCall(requests.EmptyRequest, self._shut_down, command=lambda _: ["stop"]),
         }  # fmt: skip
 
@@ -136,6 +149,10 @@ class Control:
             if _is_change(method, request):
                 caller = await self._admit_change(call.method, request, caller)
             result = await method.handler(request, caller)
+            if method.settles and not getattr(request, "dry_run", False):
+                await self._app.indexer.settle()
+            if method.name:
+                result = {method.name: result}
             if call.method not in (_CAPTURE, GUARD):
                 result = json_format.name_speakers(
                     result, list_if_several(self._app.recaller.sources)
@@ -243,7 +260,9 @@ class Control:
             return {}
         moment = replace(moment, event_id=receipt.seq)
         is_told = preparation is not None or moment.is_call
+        missed = await self._app.injector.offer_missed_start(moment)
         told = await self._app.injector.offer(moment, preparation) if is_told else None
+        told = "\n".join(filter(None, (missed, told))) or None
         costs = self._app.outcomes.costs
         if told is not None or not moment.is_call:
             name = _COSTS.get(moment.name, f"{moment.name}s")
@@ -252,7 +271,10 @@ class Control:
             costs.add("asks", page.estimate_tokens(asked))
         rule = await self._app.guard.at_end(moment) if moment.name == "stop" else None
         text = "\n".join(filter(None, (told, rule, asked)))
-        return {"output": moments.hook_output(moment, text)} if text else {}
+        if not text:
+            return {}
+        self._app.injector.note_told(moment, text)
+        return {"output": moments.hook_output(moment, text)}
 
     async def _ask_for_notes(self, moment: InjectionMoment) -> str | None:
         """The line that asks the agent to note something; a failure is logged, and the prompt goes on without."""
@@ -338,9 +360,6 @@ class Control:
         (one,) = await self._service.remember([request], caller)
         return {**json_format.to_plain(one), "judgment_required": bool(one.candidates)}
 
-    async def _edit_memory(self, request: requests.EditRequest, caller: Caller) -> JsonObject:
-        return {"id": await self._service.edit(request, caller)}
-
     async def _forget_memories(self, request: requests.ForgetRequest, caller: Caller) -> JsonObject:
         forgotten = await self._service.forget(request, caller)
         result: JsonObject = json_format.to_plain(forgotten)
@@ -364,38 +383,25 @@ class Control:
             )
         if (request.pattern is None) is not request.secrets:
             raise BadRequest("pattern: give a pattern, or secrets: true")
-        report = await self._app.curator.scrub(request.pattern, dry_run=request.dry_run)
-        if not request.dry_run:
-            await self._app.indexer.settle()
-        return report
+        return await self._app.curator.scrub(request.pattern, dry_run=request.dry_run)
 
     # ── Imports ──────────────────────────────────────────────────────────────────────────────────
 
-    async def _list_imports(self, _: requests.EmptyRequest, __: Caller) -> JsonObject:
-        return {"imports": await self._app.db.read(ledger.imported_files)}
-
     async def _mark_imported(
         self, request: requests.ImportMarkRequest, caller: Caller
-    ) -> JsonObject:
+    ) -> str | None:
         if self._service.speaker_of(caller) == "agent":
             # The user's own import is to read the file again, as the user's word.
-            return {"marked": None}
+            return None
         mark = (request.path, request.size, request.modified_at, self._app.clock())
         await self._app.db.write(lambda tx: ledger.mark_imported(tx, *mark))
-        return {"marked": request.path}
-
-    async def _withdraw_memories(self, request: requests.WithdrawRequest, _: Caller) -> JsonObject:
-        withdrawn = await self._app.curator.withdraw(request.path, frozenset(request.staying))
-        await self._app.indexer.settle()
-        return {"withdrawn": withdrawn}
+        return request.path
 
     async def _import_vault(self, request: requests.ImportVaultRequest, _: Caller) -> object:
         """Merge a staged vault in one transaction; meanwhile new events wait in the spool."""
         path = staged_path(self._app.db.path, request.staged)
         merge = partial(archive.merge_staged, staged=path, now=self._app.clock())
-        report = await self._app.db.write(merge)
-        await self._app.indexer.settle()
-        return report
+        return await self._app.db.write(merge)
 
     async def _read_past(self, request: requests.PastNotesRequest, caller: Caller) -> JsonObject:
         if self._past is None:
@@ -403,8 +409,7 @@ class Control:
                 "no writer is set; name a program under [distill] in config.toml, such as"
                 ' writer_command = ["claude", "-p"], or writer = "ollama" (docs/notes.md)'
             )
-        directory = request.directory or caller.directory
-        scope = await self._service.scopes.find_scope(directory, request.project)
+        scope = await self._service.scopes.find_asked(request, caller)
         if request.dry_run:
             return {"plan": await self._past.plan(scope.project_ids, again=request.again)}
         if request.again:
@@ -413,24 +418,22 @@ class Control:
 
     # ── Maintenance ──────────────────────────────────────────────────────────────────────────────
 
-    async def _rebuild_index(self, request: requests.ReindexRequest, _: Caller) -> JsonObject:
+    async def _rebuild_index(self, request: requests.ReindexRequest, _: Caller) -> object:
+        app, again = self._app, self._app.redistiller
         if request.dry_run and not request.memories:
             raise BadRequest("dry_run: only distilling the memories again has a preview")
-        return {"report": await self._choose_rebuild(request)()}
-
-    def _choose_rebuild(self, request: requests.ReindexRequest) -> Callable[[], Awaitable[object]]:
+        rebuild: Callable[[], Awaitable[object]] = app.indexer.reindex
         if request.memories:
-            again = self._app.redistiller
-            return again.preview if request.dry_run else again.redistil
-        if request.embeddings:
-            return self._app.vector_maintenance.reembed
-        return self._app.indexer.reindex
+            rebuild = again.preview if request.dry_run else again.redistil
+        elif request.embeddings:
+            rebuild = app.vector_maintenance.reembed
+        return await rebuild()
 
     async def _vacuum_vault(self, request: requests.DryRunRequest, _: Caller) -> JsonObject:
         retention = self._app.retention
         aged = await (retention.preview() if request.dry_run else retention.apply())
         vacuumed = await self._app.vector_maintenance.vacuum(dry_run=request.dry_run)
-        return {"report": {**json_format.to_plain(vacuumed), "retention": aged}}
+        return {**json_format.to_plain(vacuumed), "retention": aged}
 
     async def _sync_vault(self, request: requests.SyncRequest, caller: Caller) -> JsonObject:
         sync = self._app.sync
@@ -464,20 +467,6 @@ class Control:
             return {"dry_run": request.dry_run, "report": merged}
         run = consolidator.preview_tick() if request.dry_run else consolidator.tick()
         return {"dry_run": request.dry_run, "report": await run}
-
-    async def _undo_consolidation(
-        self, request: requests.UndoConsolidationRequest, _: Caller
-    ) -> JsonObject:
-        undone = await self._app.consolidator.undo(request.what, dry_run=request.dry_run)
-        if not request.dry_run:
-            await self._app.indexer.settle()
-        return {"report": undone}
-
-    async def _list_backups(self, _: requests.EmptyRequest, __: Caller) -> JsonObject:
-        return {"backups": await anyio.to_thread.run_sync(self._app.backups)}
-
-    async def _list_runs(self, request: requests.ConsolidationRunsRequest, _: Caller) -> JsonObject:
-        return {"runs": await self._app.consolidator.list_runs(request.limit)}
 
 
 def _is_change(method: ControlCall, request: requests.Request) -> bool:

@@ -59,7 +59,7 @@ class OverviewControl:
             "memd/sessions": ControlCall(requests.PageRequest, self.list_sessions, reads=True),
             "memd/activity": ControlCall(requests.ActivityRequest, self.count_activity, reads=True),
             "memd/injected": ControlCall(requests.InjectedRequest, self.list_injections, reads=True),
-            "memd/told": ControlCall(requests.ToldRequest, self.report_told, reads=True),
+            "memd/told": ControlCall(requests.ToldRequest, lambda asked, _: self._app.outcomes.report(asked.weeks), reads=True),
         }  # fmt: skip
 
     async def summarize(self, request: requests.OverviewRequest, caller: Caller) -> JsonObject:
@@ -117,15 +117,12 @@ class OverviewControl:
             page = lists.read_in_order(tx, found[: request.limit])
             against = judgments.visible_contradictions(tx, [one.id for one in page], ids)
             names = {one.id: one.name for one in projects.projects(tx)}
+            more = [
+                {"project": names.get(one.project_id), "contradicted_by": against.get(one.id, ())}
+                for one in page
+            ]
             return {
-                "memories": [
-                    {
-                        **to_plain(one),
-                        "project": names.get(one.project_id),
-                        "contradicted_by": against.get(one.id, ()),
-                    }
-                    for one in page
-                ],
+                "memories": [to_plain(one) | rest for one, rest in zip(page, more, strict=True)],
                 "next": [page[-1].at, page[-1].id] if len(found) > request.limit else None,
             }
 
@@ -144,11 +141,9 @@ class OverviewControl:
             return {
                 "sessions": [
                     {
-                        **to_plain(row.session),
+                        **(plain := to_plain(row)).pop("session"),
+                        **plain,
                         "project": names.get(row.session.project_id),
-                        "memories": row.memories,
-                        "shown": row.shown,
-                        "used": row.used,
                     }
                     for row in page
                 ],
@@ -165,10 +160,6 @@ class OverviewControl:
         found = await self._count(key, lambda tx: lists.count_activity(tx, ids, grid))
         return to_plain(found)  # type: ignore[no-any-return]  # an object
 
-    async def report_told(self, request: requests.ToldRequest, _: Caller) -> JsonObject:
-        """Report injections by weeks, their outcomes and costs."""
-        return await self._app.outcomes.report(request.weeks)
-
     async def list_injections(
         self, request: requests.InjectedRequest, caller: Caller
     ) -> JsonObject:
@@ -179,22 +170,15 @@ class OverviewControl:
         found = await self._app.db.read(partial(judge_session, session_id=session.id))
         described = []
         for row in rows:
-            line = (
-                {**to_plain(row), **asdict(found[row.number])}
-                if row.number in found
-                else to_plain(row)
-            )
+            line = to_plain(row) | (asdict(found[row.number]) if row.number in found else {})
             line["id"] = line.pop("summary_id")
             line["tokens"] = page.estimate_line(row.kind, row.title)
             described.append(line)
         wanted = requests.ListRequest(project=ALL, session=session.uid, limit=requests.LIST_MAX)
         learned = len((await self.list_memories(wanted, caller))["memories"])
-        return {
-            "session": session.key,
-            "title": session.title,
-            "injections": described,
-            "learned": learned,
-        }
+        texts = to_plain(await self._app.injector.list_texts(session.id))
+        told = {"injections": described, "texts": texts, "learned": learned}
+        return {"session": session.key, "title": session.title, **told}
 
     async def read_session(self, request: requests.SessionRequest, caller: Caller) -> JsonObject:
         """Read a session: what was said and done, what it was told, what it left, a page of events after the other."""
@@ -265,12 +249,8 @@ class OverviewControl:
         self, request: requests.ScopedRequest, caller: Caller
     ) -> tuple[int, ...]:
         """The projects in question, each by its id."""
-        scope = await self._scopes.find_scope(
-            request.directory or caller.directory, request.project
-        )
-        if scope.project_ids is not None:
-            return scope.project_ids
-        return await self._app.db.read(lambda tx: tuple(one.id for one in projects.projects(tx)))
+        scope = await self._scopes.find_asked(request, caller)
+        return await self._app.db.read(scope.list_ids)
 
 
 def _read_cursor(given: list[int] | None) -> Cursor:
@@ -278,10 +258,9 @@ def _read_cursor(given: list[int] | None) -> Cursor:
 
 
 def _read_replacements(tx: Connection, pairs: Sequence[tuple[int, int, str]]) -> list[JsonObject]:
-    ids = {number for newer, older, _ in pairs for number in (newer, older)}
-    found = summaries.summaries_by_ids(tx, list(ids))
+    found = summaries.summaries_by_ids(tx, list({one for pair in pairs for one in pair[:2]}))
     return [
-        {"newer": found[newer], "older": found[older], "rule": rule} for newer, older, rule in pairs
+        {"newer": found[one], "older": found[other], "rule": rule} for one, other, rule in pairs
     ]
 
 

@@ -48,14 +48,14 @@ class ProjectControl:
         """The calls about projects, switches, watched folders and teams."""
         return {
             "memd/project": ControlCall(requests.ProjectRequest, self.show, reads=True),
-            "memd/projects": ControlCall(requests.ProjectsRequest, self.list_all, reads=True),
+            "memd/projects": ControlCall(requests.ProjectsRequest, self.list_all, name="projects", reads=True),
             "memd/project/merge": ControlCall(
                 requests.MergeProjectsRequest, self.merge,
-                command=lambda asked: None if asked.dry_run else ["project", "merge", asked.project, asked.into],
+                command=lambda asked: ["project", "merge", asked.project, asked.into], settles=True,
             ),
             "memd/project/merge/undo": ControlCall(
                 requests.UndoMergeRequest, self.undo_merge,
-                command=lambda asked: ["project", "merge", asked.project, "--undo"],
+                command=lambda asked: ["project", "merge", asked.project, "--undo"], settles=True,
             ),
             "memd/project/rename": ControlCall(
                 requests.RenameProjectRequest, self.rename,
@@ -71,7 +71,7 @@ class ProjectControl:
             "memd/team": ControlCall(requests.EmptyRequest, self.describe_team, reads=True),
             "memd/team/join": ControlCall(
                 requests.JoinTeamRequest, self.join_team,
-                command=lambda asked: None if asked.dry_run else ["team", "join", *filter(None, [asked.name])],
+                command=lambda asked: ["team", "join", *filter(None, [asked.name])],
             ),
             "memd/team/leave": ControlCall(
                 requests.LeaveTeamRequest, self.leave_team, command=lambda asked: ["team", "leave", asked.name]
@@ -108,10 +108,10 @@ class ProjectControl:
 
         return await self._app.db.read(read)
 
-    async def list_all(self, request: requests.ProjectsRequest, _: Caller) -> JsonObject:
+    async def list_all(self, request: requests.ProjectsRequest, _: Caller) -> object:
         """Every project, with its aliases, counts and switch unless only the names are wanted."""
         if not request.counts:
-            return {"projects": await self._app.db.read(projects.projects)}
+            return await self._app.db.read(projects.projects)
 
         def read(tx: Connection) -> list[JsonObject]:
             tallies, aliases = projects.count_by_project(tx), projects.project_aliases(tx)
@@ -125,7 +125,7 @@ class ProjectControl:
                 for one in projects.projects(tx)
             ]
 
-        return {"projects": await self._app.db.read(read)}
+        return await self._app.db.read(read)
 
     async def merge(self, request: requests.MergeProjectsRequest, _: Caller) -> object:
         """Move all that one project has to another, or say what would move."""
@@ -137,7 +137,6 @@ class ProjectControl:
         merged = await self._app.curator.merge(source.key, into.key, dry_run=request.dry_run)
         if not request.dry_run:
             await self._read_separated()
-            await self._app.indexer.settle()
         return merged
 
     async def _read_separated(self) -> None:
@@ -147,7 +146,6 @@ class ProjectControl:
         """Give a merged project back what it had."""
         undone = await self._app.curator.undo_merge(request.project)
         await self._read_separated()
-        await self._app.indexer.settle()
         return undone
 
     async def rename(self, request: requests.RenameProjectRequest, _: Caller) -> Project:
@@ -175,7 +173,7 @@ class ProjectControl:
         return await self._app.db.write(write)
 
     async def watch(self, request: requests.WatchRequest, _: Caller) -> JsonObject:
-        """Follow the notes in a folder from now on, or no longer; return every folder that is followed.
+        """Follow the notes in a folder from now on, or no longer; return every folder that is followed, with its project.
 
         What was read stays when a folder is watched no more.
         """
@@ -204,6 +202,8 @@ class ProjectControl:
             }
 
         listed = await self._app.db.write(write)
+        for one in listed["watched"]:
+            one["project"] = (await self.describe(one["path"]))["name"]
         if folder is not None:
             self._app.look_at_folders()
         return listed
@@ -217,8 +217,7 @@ class ProjectControl:
     async def join_team(self, request: requests.JoinTeamRequest, caller: Caller) -> object:
         """Share a project, or say what would be shared."""
         team = self._find_team()
-        directory = request.directory or caller.directory
-        found, _ = await self._scopes.find_identity(request.project, directory)
+        found, _ = await self._find_project(request, caller)
         share = team.preview_join if request.dry_run else team.join
         name = request.name or await team.propose_name(found.key)
         return await share(name, found.key, has_instructions=request.instructions)
@@ -265,7 +264,7 @@ class ProjectControl:
             return session
 
     async def _find_project(
-        self, request: requests.ProjectRequest | requests.SwitchRequest, caller: Caller
+        self, request: requests.ProjectRequest, caller: Caller
     ) -> tuple[ProjectIdentity, str | None]:
         directory = request.directory or caller.directory
         return await self._scopes.find_identity(request.project, directory)

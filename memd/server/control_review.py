@@ -15,9 +15,10 @@ from memd.belief.notes import split_note
 from memd.belief.standing import describe_scope
 from memd.belief.supersede import find_equal
 from memd.capture.prepare import CaptureRequest
-from memd.consolidate import undo
+from memd.consolidate import runs
+from memd.consolidate.forget import require_memory
 from memd.consolidate.remember import NewMemory
-from memd.errors import BadRequest, UnknownId
+from memd.errors import BadRequest
 from memd.injection.page import estimate_tokens
 from memd.models import GLOBAL_PROJECT, Authority, Kind, Project, Summary
 from memd.recall.provenance import describe_rule
@@ -50,7 +51,7 @@ class ReviewControl:
         """The calls about what was learned, and about rules."""
         return {
             GUARD: ControlCall(requests.CaptureEventRequest, self.before_tool),
-            "memd/rules": ControlCall(requests.ScopedRequest, self.list_checks, reads=True),
+            "memd/rules": ControlCall(requests.ScopedRequest, self.list_checks, name="rules", reads=True),
             "memd/enforce": ControlCall(
                 requests.EnforceRequest, self.enforce,
                 command=lambda asked: ["enforce", str(asked.id), *(["--off"] if asked.off else [])],
@@ -59,10 +60,11 @@ class ReviewControl:
             "memd/review": ControlCall(
                 requests.ReviewRequest, self.review,
                 command=lambda asked: ["review", f"--{asked.verdict}", *map(str, asked.ids)],
+                name="reviewed", settles=True,
             ),
             "memd/undo": ControlCall(
                 requests.UndoRequest, self.undo,
-                command=lambda asked: None if asked.listed else ["undo", *filter(None, [asked.what])],
+                command=lambda asked: None if asked.listed else ["undo", *filter(None, [asked.what])], settles=True,
             ),
         }  # fmt: skip
 
@@ -84,25 +86,20 @@ class ReviewControl:
         self._app.outcomes.costs.add("rules", estimate_tokens(str(output or "")), waited_s)
         return {"output": output} if output else {}
 
-    async def list_checks(self, request: requests.ScopedRequest, caller: Caller) -> JsonObject:
+    async def list_checks(
+        self, request: requests.ScopedRequest, caller: Caller
+    ) -> list[JsonObject]:
         """The rules with a check that hold in a project, or in all."""
-        scope = await self._service.scopes.find_scope(
-            request.directory or caller.directory, request.project
-        )
-
-        def read(tx: Connection) -> list[Rule]:
-            ids = scope.project_ids
-            every = ids if ids is not None else [one.id for one in projects.projects(tx)]
-            return list_rules(tx, every, self._app.clock())
-
-        return {"rules": [_show_rule(one) for one in await self._app.db.read(read)]}
+        scope, now = await self._service.scopes.find_asked(request, caller), self._app.clock()
+        found = await self._app.db.read(lambda tx: list_rules(tx, scope.list_ids(tx), now))
+        return [_show_rule(one) for one in found]
 
     async def enforce(self, request: requests.EnforceRequest, _: Caller) -> JsonObject:
         """Refuse what breaks a rule from now on, or only tell it."""
         now = self._app.clock()
 
         def write(tx: Connection) -> JsonObject:
-            one = _require_memory(tx, request.id)
+            one = require_memory(tx, request.id)
             found = next(iter(read_rules(tx, [one])), None)
             if not request.off and (found is None or not found.checks):
                 waits = found and "; ".join(map(str, found.proposed))
@@ -115,11 +112,8 @@ class ReviewControl:
                 raise BadRequest(f"#{one.id} holds no longer; see `memd why {one.id}`")
             changed = reviews.set_enforced(tx, one.id, now, is_on=not request.off)
             after = next(iter(read_rules(tx, [one])), None)
-            return {
-                "id": one.id,
-                "changed": changed,
-                **(_show_rule(after) if after else {"enforced": False}),
-            }
+            shown = _show_rule(after) if after else {"enforced": False}
+            return {"id": one.id, "changed": changed, **shown}
 
         done = await self._app.db.write(write)
         self._app.guard.nudge()
@@ -129,10 +123,7 @@ class ReviewControl:
 
     async def list_reviews(self, request: requests.ReviewListRequest, caller: Caller) -> JsonObject:
         """Return what waits, by sessions, the newest first; or what the user rejected, the latest first."""
-        scope = await self._service.scopes.find_scope(
-            request.directory or caller.directory, request.project
-        )
-        now = self._app.clock()
+        scope, now = await self._service.scopes.find_asked(request, caller), self._app.clock()
 
         def read(tx: Connection) -> JsonObject:
             if request.rejected:
@@ -148,7 +139,7 @@ class ReviewControl:
 
         return await self._app.db.read(read)
 
-    async def review(self, request: requests.ReviewRequest, _: Caller) -> JsonObject:
+    async def review(self, request: requests.ReviewRequest, _: Caller) -> list[JsonObject]:
         """Say something of memories, or take it back; what became of each."""
         now, verdict = self._app.clock(), request.verdict
         if verdict == "everywhere":
@@ -158,26 +149,24 @@ class ReviewControl:
                 lambda tx: [_apply_verdict(tx, number, verdict, now) for number in request.ids]
             )
         self._app.curator.on_written()
-        await self._app.indexer.settle()
-        return {"reviewed": done}
+        return done
 
     async def undo(self, request: requests.UndoRequest, _: Caller) -> JsonObject:
         """Take back the last change of any kind, or the named one; or list the last, with what undoing each does."""
         if request.listed:
-            listed = await self._app.db.read(lambda tx: undo.list_changes(tx, _CHANGES_MAX))
+            listed = await self._app.db.read(lambda tx: runs.list_changes(tx, _CHANGES_MAX))
             return {"changes": listed}
         now, what = self._app.clock(), request.what
-        undone = await self._app.db.write(lambda tx: undo.undo_change(tx, what, now))
+        undone = await self._app.db.write(lambda tx: runs.undo_change(tx, what, now))
         self._app.curator.on_written()
         self._app.guard.nudge()
-        await self._app.indexer.settle()
         return {"undone": undone}
 
     async def _hold_everywhere(self, number: int, now: int) -> JsonObject:
         """Let a taste that was noted in two projects hold in all; what says it in each is hidden by it."""
 
         def find(tx: Connection) -> tuple[Summary, list[Summary]]:
-            one = _require_memory(tx, number)
+            one = require_memory(tx, number)
             return one, _find_elsewhere(tx, one, _list_projects(tx))
 
         one, others = await self._app.db.read(find)
@@ -197,32 +186,18 @@ class ReviewControl:
                 reviews.put_review(tx, Review(each, "everywhere", now, stored.id))
 
         await self._app.db.write(note)
-        return {
-            "id": number,
-            "verdict": "everywhere",
-            "global": stored.id,
-            "hidden": list(replaced),
-        }
-
-
-def _require_memory(tx: Connection, number: int) -> Summary:
-    one = summaries.get_summary(tx, number)
-    if one is None:
-        raise UnknownId(f"there is no memory #{number}")
-    return one
+        done = {"global": stored.id, "hidden": list(replaced)}
+        return {"id": number, "verdict": "everywhere", **done}
 
 
 def _apply_verdict(tx: Connection, number: int, verdict: str, now: int) -> JsonObject:
-    one = _require_memory(tx, number)
+    one = require_memory(tx, number)
     if verdict == "undo":
         said = rejections.take_back(tx, number)
         return {"id": said.summary_id, "verdict": "undo", "was": said.verdict}
     if verdict == "reject":
-        return {
-            "id": number,
-            "verdict": "rejected",
-            "hidden": list(rejections.reject(tx, number, now)),
-        }
+        hidden = list(rejections.reject(tx, number, now))
+        return {"id": number, "verdict": "rejected", "hidden": hidden}
     if one.rejected_at is not None:
         raise BadRequest(
             f"#{number} was rejected; `memd review --undo {number}` takes that back first"
@@ -291,11 +266,8 @@ def _list_proof(tx: Connection, one: Summary) -> list[JsonObject]:
         if number in found
     ]
     said = split_note(one.body).said
-    if said and not proof:
-        proof.append(
-            {"quote": said, "event": None, "at": one.at, "kind": "elsewhere", "session": 0}
-        )
-    return proof[:_QUOTES_MAX]
+    elsewhere = {"quote": said, "event": None, "at": one.at, "kind": "elsewhere", "session": 0}
+    return proof[:_QUOTES_MAX] or ([elsewhere] if said else [])
 
 
 def _list_projects(tx: Connection) -> list[Project]:

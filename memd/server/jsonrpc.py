@@ -21,8 +21,6 @@ SERVER_ERROR = -32000
 
 DEPTH_MAX = 128
 """Levels of nesting in a message. It keeps every recursive walk below Python's recursion limit."""
-BATCH_MAX = 50
-"""Messages in a batch, whose responses are held until all are there."""
 COSTLY_MAX = 100_000
 """Commas, brackets and surrogate escapes in a line. Parsing more would block the event loop too long."""
 PREFACE_VERSION = 1
@@ -65,34 +63,7 @@ class InvalidLine:
     id: Id | None = None
 
 
-@dataclass(frozen=True, slots=True)
-class Batch:
-    """A batch of messages on one line, which MCP 2025-03-26 has and no other revision."""
-
-    messages: tuple[Call | InvalidLine, ...]
-
-
-Message = Call | Preface | InvalidLine | Batch
-
-
-class BatchReply:
-    """The line that answers a batch, written once each of its requests has ended."""
-
-    def __init__(self, open_ids: set[Id], errors: list[bytes]) -> None:
-        self._open = open_ids
-        self._responses = errors
-
-    def end(self, call_id: Id, response: bytes | None) -> None:
-        """Note the response to a request; None if it was cancelled and gets none."""
-        self._open.discard(call_id)
-        if response is not None:
-            self._responses.append(response)
-
-    def take_line(self) -> bytes | None:
-        """The line; None while a request is open, and if nothing is to be answered."""
-        if self._open or not self._responses:
-            return None
-        return b"[" + b",".join(one.strip() for one in self._responses) + b"]\n"
+Message = Call | Preface | InvalidLine
 
 
 class LineSplitter:
@@ -200,7 +171,7 @@ def _replace_lone_surrogates(text: bytes, value: Any) -> Any:
 
 def _classify_value(value: Any) -> Message | None:
     if isinstance(value, list):
-        return _read_batch(value)
+        return InvalidLine(INVALID_REQUEST, "this is a batch: send one message a line")
     if not isinstance(value, dict):
         return InvalidLine(INVALID_REQUEST, "this is no JSON-RPC object")
     if "memd" in value and "jsonrpc" not in value:
@@ -212,25 +183,6 @@ def _classify_value(value: Any) -> Message | None:
     if "method" not in value and ("result" in value or "error" in value):
         return None
     return _read_call(value, known)
-
-
-def _read_batch(values: list[Any]) -> Message:
-    if not 0 < len(values) <= BATCH_MAX:
-        return InvalidLine(INVALID_REQUEST, f"a batch has 1 to {BATCH_MAX} messages")
-    messages: list[Call | InvalidLine] = []
-    ids: set[Id | None] = set()
-    for value in values:
-        message = None if isinstance(value, list) else _classify_value(value)
-        if isinstance(value, list) or isinstance(message, Preface | Batch):
-            message = InvalidLine(INVALID_REQUEST, "this cannot stand in a batch")
-        elif isinstance(message, Call) and message.id is not None:
-            if message.id in ids or message.method.startswith(("initialize", "memd/")):
-                message = InvalidLine(INVALID_REQUEST, "this cannot stand in a batch", message.id)
-            else:
-                ids.add(message.id)
-        if message is not None:
-            messages.append(message)
-    return Batch(tuple(messages))
 
 
 def _read_call(value: dict[str, Any], known: Id | None) -> Message:

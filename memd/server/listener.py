@@ -31,10 +31,10 @@ from memd.server.connection import (
     ConnectionLimits,
     FairScheduler,
     Handlers,
+    McpEndpoint,
     SocketStream,
 )
 from memd.server.control import Control
-from memd.server.mcp_endpoint import McpEndpoint
 from memd.server.scope import Caller
 from memd.server.service import MemoryService
 

@@ -5,6 +5,7 @@ with up to five hits stays below 2,000 bytes, and any result below 20,000; what 
 is null.
 """
 
+import re
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import Any
 
@@ -56,6 +57,7 @@ _WEIGHT_MIN = 0.4
 _REASON_BYTES = 130
 """Bytes of the reason of the verdict `found`; of another one LINE_BYTES, since then it is the answer."""
 _ELLIPSIS_BYTES = 3
+_CUT_NUMBER = re.compile(r"#?\d*…$")
 _CHANNELS = {"lexical": "keyword"}
 """Memoturn's names of the retrievers."""
 
@@ -145,7 +147,8 @@ def format_search(
     A hit names the client that it came from if that is one of `clients`.
     """
     answer = found.answer
-    lead = _format_verdict(answer)
+    reason = fit_text(answer.reason, _REASON_BYTES if answer.verdict == "found" else LINE_BYTES)
+    lead = {"verdict": answer.verdict, **drop_empty(reason=reason)}
     limit = min(RESULT_BYTES, max(_SEARCH_BYTES, _HIT_BYTES * len(answer.hits)))
     frame = _format_frame(found, explain=explain)
     limit_of_hits = limit - count_bytes({**lead, "hits": [], **frame})
@@ -162,21 +165,12 @@ def format_search(
     return result
 
 
-def _format_verdict(answer: Answer) -> JsonObject:
-    limit = _REASON_BYTES if answer.verdict == "found" else LINE_BYTES
-    return {"verdict": answer.verdict, **drop_empty(reason=fit_text(answer.reason, limit))}
-
-
 def _format_frame(found: SearchOutcome, *, explain: bool) -> JsonObject:
     answer = found.answer
-    notes = [
-        fit_text(note, LINE_BYTES)
-        for note in (*answer.notes, *found.list_notes("project: all"))
-        if note
-    ]
+    notes = (*answer.notes, *found.list_notes("project: all"))
     has_profile = explain or bool(answer.degraded)
     fields = drop_empty(
-        notes=fit_items(notes, 3 * LINE_BYTES)[0],
+        notes=fit_items((fit_text(one, LINE_BYTES) for one in notes if one), 3 * LINE_BYTES)[0],
         suppressed=dict(answer.suppressed),
         degraded={leg: fit_text(why, LINE_BYTES) for leg, why in answer.degraded.items()},
         waited=found.waited,
@@ -231,7 +225,8 @@ def _format_hit(
             significance=summary.significance,
             superseded_by=summary.superseded_by,
             replaced_by=fit_text(hit.replaced_by or "", SESSION_BYTES),
-            more_like_it=fit_text(hit.told_alike, SESSION_BYTES),
+            # Half a number would be another memory's.
+            more_like_it=_CUT_NUMBER.sub("…", fit_text(hit.told_alike, SESSION_BYTES)),
             older_value=fit_text(hit.older_value or "", LINE_BYTES),
             replaces=fit_text(hit.replaces or "", LINE_BYTES),
             contradicted_by=_list_contradictions(summary, found.answer.contradicted),
@@ -395,9 +390,7 @@ def format_remembered(stored: RememberResult, project: str, now: int) -> JsonObj
         }
         for one in stored.candidates
     ]
-    fields = drop_empty(
-        proved=_format_proof(stored),
-        unproved=_format_refusal(stored),
+    fields = _format_proof(stored) | drop_empty(
         superseded=list(stored.superseded),
         staying=list(stored.staying),
         candidates=candidates,
@@ -406,31 +399,20 @@ def format_remembered(stored: RememberResult, project: str, now: int) -> JsonObj
     return {"id": stored.id, "outcome": stored.outcome, "project": project, **fields}
 
 
-def _format_proof(stored: RememberResult) -> str:
-    proof = stored.proof
+def _format_proof(stored: RememberResult) -> JsonObject:
+    """What proves a note, or why nothing does; a finding can have no better proof than a tool's output."""
+    refused, words = stored.refused, ""
+    backing = refused.evidence if refused else None
     if stored.line is not None:
-        return fit_text(f"your word, which rests on {stored.line}", LINE_BYTES)
-    if _is_backed(stored) and stored.refused and stored.refused.evidence:
-        quote = stored.refused.evidence.quote
-        return fit_text(f"your word, which rests on a tool's output “{quote}”", LINE_BYTES)
-    return (
-        fit_text(f"the user's word: “{proof.quote}” (event:{proof.event_id})", LINE_BYTES)
-        if proof
-        else ""
-    )
-
-
-def _is_backed(stored: RememberResult) -> bool:
-    """Return whether a tool's output backs a note: a finding can have no better proof."""
-    found = stored.refused.evidence if stored.refused else None
-    return found is not None and not found.stood
-
-
-def _format_refusal(stored: RememberResult) -> str:
-    refused = stored.refused
-    if refused is None or _is_backed(stored):
-        return ""
-    return "; ".join(filter(None, (f"kept as your word: {refused.reason}", refused.advice)))
+        words = f"your word, which rests on {stored.line}"
+    elif backing and not backing.stood:
+        words = f"your word, which rests on a tool's output “{backing.quote}”"
+    elif stored.proof:
+        words = f"the user's word: “{stored.proof.quote}” (event:{stored.proof.event_id})"
+    if refused is None or (backing and not backing.stood):
+        return drop_empty(proved=fit_text(words, LINE_BYTES))
+    why = "; ".join(filter(None, (f"kept as your word: {refused.reason}", refused.advice)))
+    return drop_empty(proved=fit_text(words, LINE_BYTES), unproved=why)
 
 
 def format_forgotten(forgotten: ForgetResult) -> JsonObject:
@@ -460,11 +442,9 @@ def format_forgotten(forgotten: ForgetResult) -> JsonObject:
         ),
     }
     if forgotten.is_dry_run:
-        token, advice = forgotten.token, "nothing was erased; repeat with dry_run: false"
-        advice = (
-            f"{advice}, the same arguments and this token within ten minutes" if token else advice
-        )
-        result |= drop_empty(token=token, next=advice)
+        how = ", the same arguments and this token within ten minutes" if forgotten.token else ""
+        advice = f"nothing was erased; repeat with dry_run: false{how}"
+        result |= drop_empty(token=forgotten.token, next=advice)
     return result
 
 

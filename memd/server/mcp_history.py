@@ -64,13 +64,10 @@ def format_timeline(
         "note": mcp_format.NOTE,
     }
     limit = mcp_format.RESULT_BYTES - count_bytes(frame) - 100
+    fitting, left_out = fit_items(rows[::-1] if timeline.is_span else rows, limit)
+    advice = "later rows; ask for fewer before and after"
     if timeline.is_span:
-        fitting, left_out = fit_items(reversed(rows), limit)
-        fitting.reverse()
-        advice = "earlier rows; ask for fewer days"
-    else:
-        fitting, left_out = fit_items(rows, limit)
-        advice = "later rows; ask for fewer before and after"
+        fitting, advice = fitting[::-1], "earlier rows; ask for fewer days"
     more = {"left_out": f"{left_out} {advice}"} if left_out else {}
     return {"rows": fitting, **more, **frame}
 
@@ -127,11 +124,6 @@ def format_pause(length_ms: int) -> str:
     return f"{count} {unit}{'' if count == 1 else 's'} idle"
 
 
-def _format_scope(why: Why) -> str:
-    tags = why.summary.tags if why.summary is not None else ()
-    return fit_text(describe_scope(tags), LINE_BYTES)
-
-
 def format_why(why: Why, now: int) -> JsonObject:
     """Format whether a memory still holds, where it comes from, what replaced it, and what is around it."""
     result: JsonObject = {"node": fit_text(_format_node(why.node), 2 * LINE_BYTES)}
@@ -145,14 +137,16 @@ def format_why(why: Why, now: int) -> JsonObject:
             **format_date(why.summary.at, now),
             "rule": why.summary.rule,
         }
-    result |= {
-        **drop_empty(because=why.rule, scope=_format_scope(why)),
-        "verdict": why.verdict,
-        **drop_empty(contradicted_by=list(why.contradicted_by)[-_WHY_CONTRADICTIONS_MAX:]),
-        **drop_empty(values=fit_items(why.values, 4 * LINE_BYTES)[0]),
-        **drop_empty(checks=fit_items(why.checks, 4 * LINE_BYTES)[0]),
+    tags = why.summary.tags if why.summary is not None else ()
+    result |= drop_empty(
+        because=why.rule,
+        scope=fit_text(describe_scope(tags), LINE_BYTES),
+        verdict=why.verdict,
+        contradicted_by=list(why.contradicted_by)[-_WHY_CONTRADICTIONS_MAX:],
+        values=fit_items(why.values, 4 * LINE_BYTES)[0],
+        checks=fit_items(why.checks, 4 * LINE_BYTES)[0],
         **_format_access(why.access),
-    }
+    )
     limit = mcp_format.RESULT_BYTES - count_bytes(result) - 500
     lists = {
         "relations": [_format_relation(one, now) for one in why.relations],

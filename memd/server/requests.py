@@ -684,12 +684,10 @@ def parse_tool_arguments(model: type[R], given: Mapping[str, Any]) -> R:
         if limit and isinstance(value, list) and len(value) > limit:
             raise BadRequest(f"{name}: more than {limit} items")
         if limit and isinstance(value, int | float) and value > limit:
-            message = f"{_show_value(value)} is greater than the maximum of {limit}"
-            raise BadRequest(f"{name}: {message}")
+            raise BadRequest(f"{name}: {_show_value(value)} is greater than the maximum of {limit}")
     request = parse(model, given)
-    for name, value in given.items():
-        if value is None:
-            raise BadRequest(f"{name}: null; leave it out instead")
+    if nulls := [name for name, value in given.items() if value is None]:
+        raise BadRequest(f"{nulls[0]}: null; leave it out instead")
     return request
 
 
@@ -761,11 +759,9 @@ def _describe_problem(problem: ErrorDetails) -> str:
     values = {**problem.get("ctx", {}), "value": _show_value(problem["input"])}
     if "expected" in values:
         values["expected"] = values["expected"].replace("'", "").replace(" or ", ", ")
-    complaint = _COMPLAINTS.get(problem["type"])
-    if complaint is not None:
-        return complaint.format(**values)
     message = problem["msg"][:_MESSAGE_CHARACTERS]
-    return f"{message[:1].lower()}{message[1:]}"
+    message = f"{message[:1].lower()}{message[1:]}".replace("{", "{{").replace("}", "}}")
+    return _COMPLAINTS.get(problem["type"], message).format(**values)
 
 
 def _show_value(value: object) -> str:
@@ -778,18 +774,9 @@ def _show_value(value: object) -> str:
     return next((name for kind, name in names if isinstance(value, kind)), "a number")
 
 
-_CHECKED_HERE = frozenset(
-    {
-        "maxLength",
-        "minLength",
-        "maxItems",
-        "minItems",
-        "maximum",
-        "minimum",
-        "default",
-        "additionalProperties",
-    }
-)
+_CHECKED_HERE = frozenset({
+    "maxLength", "minLength", "maxItems", "minItems", "maximum", "minimum", "default", "additionalProperties",
+})  # fmt: skip
 """What a definition leaves out: memd checks it, and says in words what is wrong."""
 
 
@@ -811,7 +798,6 @@ def input_schema(model: type[Request]) -> JsonSchema:
 def _shorten(field: JsonSchema) -> JsonSchema:
     short = {key: value for key, value in field.items() if key not in _CHECKED_HERE}
     if isinstance(items := short.get("items"), dict):
-        short["items"] = {
-            key: value for key, value in _shorten(items).items() if key != "description"
-        }
+        short["items"] = _shorten(items)
+        short["items"].pop("description", None)
     return short

@@ -12,7 +12,7 @@ from memd.capture import project as capture_project
 from memd.capture.project import ProjectIdentity, ProjectOverrides, list_worktrees
 from memd.errors import BadRequest, UnknownId
 from memd.models import GLOBAL_PROJECT, Project, Session, SessionRef, Summary
-from memd.server.requests import RememberRequest
+from memd.server.requests import ProjectRequest, RememberRequest, ScopedRequest
 from memd.store import links, projects, summaries
 from memd.store.database import Connection, Database
 from memd.text import unique
@@ -62,6 +62,12 @@ class ProjectScope:
     note: str | None = None
     """What the caller should know about that project."""
 
+    def list_ids(self, tx: Connection) -> tuple[int, ...]:
+        """List the projects, each by its id."""
+        if self.project_ids is not None:
+            return self.project_ids
+        return tuple(one.id for one in projects.projects(tx))
+
 
 async def identify_project(
     directory: str, overrides: ProjectOverrides | None = None
@@ -81,17 +87,22 @@ class ScopeResolver:
         self, directory: str | None, project: str, *, is_agents: bool = False
     ) -> ProjectScope:
         """Return the projects that `project` means to a caller in `directory`; BadRequest if there is none."""
-        if is_agents and project == CURRENT and directory is None:
-            return await self.db.read_inline(
-                lambda tx: ProjectScope(_with_global(tx), note=_NOWHERE)
-            )
-        if project == ALL or (project == CURRENT and directory is None):
-            return ProjectScope(None)
+        read = self.db.read_inline
         if project == CURRENT and directory is not None:
             here = await self.identify(directory)
-            return await self.db.read_inline(lambda tx: _current_scope(tx, here))
+            return await read(lambda tx: _current_scope(tx, here))
+        if project == CURRENT and is_agents:
+            return await read(lambda tx: ProjectScope(_with_global(tx), note=_NOWHERE))
+        if project in {ALL, CURRENT}:
+            return ProjectScope(None)
         key = await self._resolve_key(project)
-        return await self.db.read_inline(lambda tx: _named_scope(tx, project, key))
+        return await read(lambda tx: _named_scope(tx, project, key))
+
+    async def find_asked(
+        self, request: ScopedRequest | ProjectRequest, caller: Caller
+    ) -> ProjectScope:
+        """Return the projects that a call asks for."""
+        return await self.find_scope(request.directory or caller.directory, request.project)
 
     async def find_project(self, name: str) -> Project:
         """Find the one project of this directory, key or name; BadRequest if there is none, or several."""

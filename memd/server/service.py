@@ -21,7 +21,7 @@ from memd.consolidate.consolidator import Consolidator
 from memd.consolidate.curator import Curator, MemoryEdit
 from memd.consolidate.forget import ForgetResult, ForgetSelection
 from memd.consolidate.judgments import JudgmentResult, JudgmentService, NewJudgment, OpenQuestions
-from memd.consolidate.remember import DELIBERATE_SOURCES, NewMemory, RememberResult
+from memd.consolidate.remember import NewMemory, RememberResult
 from memd.consolidate.retention import Retention
 from memd.consolidate.wanted_words import parse_wanted_words
 from memd.distill.distiller import Distiller
@@ -69,6 +69,11 @@ MIN_EVENT_S = 2.0
 """Seconds that a search waits for the event that it must include; the answer says if they were too few."""
 _FOCUS_MS = 24 * 3_600_000
 """How long the focus of a session holds, in milliseconds."""
+_PASSED_ON = {
+    "source", "topic_key", "keywords", "include_superseded", "include_turns", "k", "offset", "profile",
+    "all_words", "min_score", "show_all", "explain",
+}  # fmt: skip
+"""What of a search is asked as it is requested."""
 _FOCUSES_MAX = 256
 """Sessions whose focus is held in memory."""
 
@@ -177,49 +182,38 @@ class MemoryService:
         relevance = request.surface
         gate = RelevanceGate(relevance.floor, relevance.ratio) if relevance else None
         question = Question(
+            **request.model_dump(include=_PASSED_ON),
             text=request.query,
             now=now,
             project_ids=scope.project_ids,
             kinds=tuple(request.kinds),
             session_id=await self._find_session_id(request.session, caller),
-            source=request.source,
             since=to_ms(parse_start, request.since, now),
             until=to_ms(parse_end, request.until, now),
             tags=tuple(request.tags),
-            topic_key=request.topic_key,
-            keywords=request.keywords,
-            include_superseded=request.include_superseded,
-            include_turns=request.include_turns,
             as_of=to_ms(parse_end, request.as_of, now, "as_of"),
-            k=request.k,
-            offset=request.offset,
             legs=frozenset(request.legs) or None,
-            profile=request.profile,
             focus=self._choose_focus(request, caller, now),
             boost=tuple(request.boost.items()),
             browse=request.browse and not request.query.strip(),
             relevance_gate=gate,
             asking_session=caller.session,
-            all_words=request.all_words,
-            min_score=request.min_score,
-            show_all=request.show_all,
-            explain=request.explain,
             embedding=tuple(request.embedding) if request.embedding else None,
         )
         waited = await self._wait_for_event(request.min_event)
         answer = await mark_gone(self.app.db, await self.app.recaller.search(question))
         elsewhere = 0
         if not answer.hits and scope.name is not None:
-            elsewhere = await self._count_elsewhere(question)
+            everywhere = replace(
+                question,
+                project_ids=None,
+                k=requests.K_MAX,
+                offset=0,
+                explain=False,
+                count_use=False,
+            )
+            elsewhere = len((await self.app.recaller.search(everywhere)).hits)
         return SearchOutcome(answer, scope, waited, elsewhere)
-
-    async def _count_elsewhere(self, question: Question) -> int:
-        """Return how many hits a question that found nothing has in all projects together."""
-        everywhere = replace(
-            question, project_ids=None, k=requests.K_MAX, offset=0, explain=False, count_use=False
-        )
-        answer = await self.app.recaller.search(everywhere)
-        return len(answer.hits)
 
     async def timeline(
         self, request: requests.TimelineRequest, caller: Caller
@@ -252,14 +246,10 @@ class MemoryService:
         self, request: requests.TimelineRequest, caller: Caller
     ) -> tuple[list[SessionRow], ProjectScope]:
         """The sessions that began last, of the request's project or of all."""
-        scope = await self._find_scope(request, caller)
-        count = request.sessions or 1
+        scope, count = await self._find_scope(request, caller), request.sessions or 1
 
         def read(tx: Connection) -> list[SessionRow]:
-            ids = scope.project_ids
-            if ids is None:
-                ids = tuple(one.id for one in projects.projects(tx))
-            return lists.newest_sessions(tx, ids, lists.NEWEST, count)
+            return lists.newest_sessions(tx, scope.list_ids(tx), lists.NEWEST, count)
 
         return await self.app.db.read(read), scope
 
@@ -323,14 +313,15 @@ class MemoryService:
         if by == "agent" and len(new) == 1:
             new[0], unproved = await self._maker.prove(new[0])
         stored = await self.app.curator.remember_many(new)
-        if len(stored) == 1 and (rejected := stored[0].rejected) and new[0].is_deliberate:
+        if len(stored) > 1 or not (new and new[0].is_deliberate):
+            await self.app.indexer.settle()
+            return stored
+        if (rejected := stored[0].rejected) is not None:
             when = format_time(rejected.rejected_at or 0)[:10]
             raise BadRequest(explain_refusal(rejected, when))
         await self.app.indexer.settle()
-        if len(stored) == 1 and new[0].source in DELIBERATE_SOURCES:
-            one = replace(stored[0], proof=new[0].proof, refused=unproved, line=new[0].line)
-            return [replace(one, candidates=await self.app.judge.candidates(one.id))]
-        return stored
+        one = replace(stored[0], proof=new[0].proof, refused=unproved, line=new[0].line)
+        return [replace(one, candidates=await self.app.judge.candidates(one.id))]
 
     async def take_notes(
         self, notes: Sequence[requests.RememberRequest], caller: Caller, by: CallerKind
@@ -386,8 +377,7 @@ class MemoryService:
                 refused = error.message
                 shown = await self.app.curator.forget(selection, dry_run=True)
                 await self._limits.require_erasable(shown.ids, caller)
-        token = self._forget_tokens.issue(caller, shown.token)
-        return replace(shown, token=token, refused=refused)
+        return replace(shown, token=self._forget_tokens.issue(caller, shown.token), refused=refused)
 
     async def select_memories(
         self, request: requests.ForgetRequest, caller: Caller
@@ -424,9 +414,8 @@ class MemoryService:
         await self._require_visible(request, caller, [request.id])
         if by == "agent":
             await self._limits.require_own_memories([request.id], caller, f"memd pin {request.id}")
-        pinned = await self.app.curator.pin(
-            request.id, request.pinned, self._limits.authority_of(by)
-        )
+        voice = self._limits.authority_of(by)
+        pinned = await self.app.curator.pin(request.id, request.pinned, voice)
         await self.app.indexer.settle()
         return pinned
 
@@ -439,9 +428,8 @@ class MemoryService:
                 " (mem_judge or `memd judge`)"
             )
         await self._require_visible(request, caller, [request.id])
-        edited = await self.app.curator.edit(
-            MemoryEdit(request.id, request.title or "", request.text or "", request.reason)
-        )
+        edit = MemoryEdit(request.id, request.title or "", request.text or "", request.reason)
+        edited = await self.app.curator.edit(edit)
         await self.app.indexer.settle()
         return edited
 
@@ -452,20 +440,17 @@ class MemoryService:
         by = by or self.speaker_of(caller)
         if request.relation is None and not request.undo:
             raise BadRequest(f"relation: say one of {', '.join(Stance)}; or undo")
-        pair = [request.id, request.other]
-        await self._require_visible(request, caller, pair)
+        pair = request.id, request.other
+        await self._require_visible(request, caller, list(pair))
         if by == "agent":
-            said = request.relation or "--undo"
-            command = f"memd judge {request.id} {said} {request.other}"
+            command = f"memd judge {request.id} {request.relation or '--undo'} {request.other}"
             await self._limits.require_own_memories(pair, caller, command)
         voice = self._limits.authority_of(by)
         if request.undo or request.relation is None:
-            judged = await self.app.judge.undo(request.id, request.other, voice)
+            judged = await self.app.judge.undo(*pair, voice)
         else:
-            ruling = NewJudgment(
-                request.id, request.other, request.relation, request.reason, by, voice
-            )
-            judged = await self.app.judge.judge(ruling)
+            said = NewJudgment(*pair, request.relation, request.reason, by, voice)
+            judged = await self.app.judge.judge(said)
         await self.app.indexer.settle()
         return judged
 

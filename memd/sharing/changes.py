@@ -62,11 +62,8 @@ class KnownVault:
         self, after: int = 0, gone: Collection[str] = ()
     ) -> Iterator[tuple[int, Record]]:
         """Return (id, record) of this device's last versions above an id, of deleted things too."""
-        devices = {self._device, *gone}
-        found = list(registers.latest_registers(self._tx, devices, after, KINDS))
-        for one in found:
-            record = self.make_record(one)
-            if record is not None:
+        for one in registers.latest_registers(self._tx, {self._device, *gone}, after, KINDS):
+            if (record := self.make_record(one)) is not None:
                 yield one.id, record
 
     def make_record(self, known: Register) -> Record | None:
@@ -85,14 +82,17 @@ class KnownVault:
             return Record(FORGET, (known.one,), known.rank, stamp, {})
         if known.kind in {PROJECT, SAME}:
             return self._make_project_record(known, stamp)
-        name = tuple(part for part in (known.one, known.link, known.other) if part)
+        name = tuple(filter(None, (known.one, known.link, known.other)))
         if not known.live:
             return Record(known.kind, name, known.rank, stamp, None)
-        said = statements.read_statement(
-            self._tx, known.kind, uid_of(known.one), known.link, uid_of(known.other)
-        )
+        said = self._read_said(known)
         value = None if said is None else self._make_value(known, said)
         return None if value is None else Record(known.kind, name, known.rank, stamp, value)
+
+    def _read_said(self, known: Register) -> SharedRow | None:
+        """Read the tables' state of what a register is of."""
+        ends = uid_of(known.one), known.link, uid_of(known.other)
+        return statements.read_statement(self._tx, known.kind, *ends)
 
     def _make_value(self, known: Register, said: SharedRow) -> Fields | None:
         if known.kind == MEMORY:
@@ -102,15 +102,12 @@ class KnownVault:
             content = statements.last_content(self._tx, said.one, said.other)
         if content is None:
             return None
-        if known.kind in {PIN, REVIEW, SUPERSESSION}:
-            return dict(zip(SCHEMA[known.kind], content, strict=True))
+        fields = dict(zip(SCHEMA[known.kind], content, strict=True))
         if known.kind == JUDGMENT:
-            newer, *rest = content
-            return {"newer": self._ref(newer)} | dict(
-                zip(("relation", "reason", "who", "at"), rest, strict=True)
-            )
-        fields = dict(zip(("confidence", "rule", "at", "detail"), content, strict=True))
-        return fields | {"detail": json.loads(fields["detail"])}
+            fields["newer"] = self._ref(fields["newer"])
+        elif known.kind == EDGE:
+            fields["detail"] = json.loads(fields["detail"])
+        return fields
 
     def _make_project_record(self, known: Register, stamp: Stamp) -> Record | None:
         keys = {hash_key(key): key for key in statements.project_keys(self._tx)}
@@ -120,8 +117,7 @@ class KnownVault:
                 return None
             pair = tuple(sorted((one, other)))
             return Record(SAME, pair, known.rank, stamp, {} if known.live else None)
-        place = one and projects.project_by_key(self._tx, one)
-        if not one or not place:
+        if one is None or (place := projects.project_by_key(self._tx, one)) is None:
             return None
         value = {"name": place.name, "remote": self.remote_of(one) or None}
         return Record(PROJECT, (one,), known.rank, stamp, value)
@@ -179,11 +175,6 @@ def stamp_of(known: Register) -> Stamp:
 def uid_of(ref: str) -> str:
     """Return the uid in the name of a memory; "" for ""."""
     return split_ref(ref)[0] if ref else ""
-
-
-def refs_of(known: Register) -> tuple[str, ...]:
-    """The memories that a register refers to."""
-    return (known.one, known.other) if known.other else (known.one,)
 
 
 def split_name(record: Record) -> tuple[str, str, str]:
@@ -244,7 +235,7 @@ class ChangeNoter(KnownVault):
         for uid in uids:
             if row_id(self._tx, "summary", uid) is not None:
                 self._note_statement(MEMORY, uid)
-            elif known := registers.read_register(self._tx, (MEMORY, self._ref(uid), "", "")):
+            elif known := self._read_memory(self._ref(uid)):
                 self._note_gone(known)
 
     def _note_gone(self, gone: Register) -> None:
@@ -267,7 +258,7 @@ class ChangeNoter(KnownVault):
         generation, _ = split_erasure_rank(rank)
         if self._generation(key) <= generation:
             registers.drop_registers_of(self._tx, key)
-        new = Register(FORGET, key, "", "", rank, stamp.wall, stamp.counter, stamp.device)
+        new = Register(FORGET, key, "", "", rank, *stamp)
         registers.write_register(self._tx, new)
         self._erased[key] = new
 
@@ -277,20 +268,19 @@ class ChangeNoter(KnownVault):
             shown = self._show_project(key, label)
             if key not in _PLACELESS and (known is None or known.shown != shown):
                 self._write_version(known, name, 0, self._now if known else made_at, shown)
-        for (key, into), at in statements.aliases(self._tx).items():
+        for key, into, at in statements.aliases(self._tx):
             self._note_same(key, into, at)
-        keys = statements.project_keys(self._tx)
-        hashes = {hash_key(key): into for key, into in keys.items()}
-        for known in list(registers.read_registers(self._tx, SAME)):
+        hashes = {hash_key(key): into for key, into in statements.project_keys(self._tx).items()}
+        for known in registers.read_registers(self._tx, SAME):
             one, other = hashes.get(known.one), hashes.get(known.other)
             if known.live and known.shown and one and other and one != other:
                 self._write_version(known, known.name, 0, self._now, "", live=0)
 
     def _note_same(self, key: str, into: str, at: int) -> None:
         one, other = sorted((hash_key(key), hash_key(into)))
-        known = registers.read_register(self._tx, (SAME, one, "", other))
+        known = registers.read_register(self._tx, name := (SAME, one, "", other))
         if known is None or not known.shown:
-            self._write_version(known, (SAME, one, "", other), 0, at, "1")
+            self._write_version(known, name, 0, at, "1")
 
     def _note_kind(self, kind: str) -> None:
         said = statements.read_statements(self._tx, kind)
@@ -301,7 +291,7 @@ class ChangeNoter(KnownVault):
             if self._is_new(kind, statement, known.pop(name, None)):
                 changed.add((one, link, other))
         for lost in known.values():
-            if lost.shown and all(self._row(ref) for ref in refs_of(lost)):
+            if lost.shown and all(self._row(ref) for ref in (lost.one, lost.other) if ref):
                 changed.add((uid_of(lost.one), lost.link, uid_of(lost.other)))
         for one, link, other in sorted(changed):
             self._note_statement(kind, one, link, other)
@@ -327,7 +317,7 @@ class ChangeNoter(KnownVault):
     def _note_statement(self, kind: str, one: str, link: str = "", other: str = "") -> None:
         """Make a version of the tables' state of one thing, if it differs from the register."""
         refs = [one, other] if other else [one]
-        if any(uid in self._forgotten for uid in refs):
+        if not self._forgotten.isdisjoint(refs):
             return
         name = self._name(kind, one, link, other)
         known = registers.read_register(self._tx, name)
@@ -349,6 +339,9 @@ class ChangeNoter(KnownVault):
             known, name, voice, at, said.hash if said else "", live=int(is_live), **content
         )
 
+    def _read_memory(self, ref: str) -> Register | None:
+        return registers.read_register(self._tx, (MEMORY, ref, "", ""))
+
     def _write_version(  # noqa: PLR0913  # one argument a column
         self,
         known: Register | None,
@@ -368,24 +361,9 @@ class ChangeNoter(KnownVault):
         rank = max(voice, known.rank if known else 0)
         before = [known] if known else []
         if name[0] == SUPERSESSION:
-            ends = (
-                registers.read_register(self._tx, (MEMORY, ref, "", ""))
-                for ref in (name[1], name[3])
-            )
+            ends = (self._read_memory(ref) for ref in (name[1], name[3]))
             before += [end for end in ends if end is not None]
         stamp = tick(max(map(stamp_of, before), default=None), at, self._device)
-        registers.write_register(
-            self._tx,
-            Register(
-                *name,
-                rank,
-                stamp.wall,
-                stamp.counter,
-                stamp.device,
-                live,
-                shown,
-                project,
-                expires_at,
-                known.extra if known else "",
-            ),
-        )
+        extra = known.extra if known else ""
+        new = Register(*name, rank, *stamp, live, shown, project, expires_at, extra)
+        registers.write_register(self._tx, new)

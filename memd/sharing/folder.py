@@ -19,8 +19,7 @@ from pathlib import Path
 from memd.errors import BadRequest
 from memd.sharing import chunks
 from memd.sharing.chunks import PLAIN, ChunkName, Sealing
-from memd.sharing.records import Record
-from memd.sharing.transport import LogBatch, LogLost, PlaceUnreachable, RefusedChunk
+from memd.sharing.records import LogBatch, LogLost, PlaceUnreachable, Record, RefusedChunk
 from memd.text import digest
 
 LOGS = "memd-sync"
@@ -123,40 +122,25 @@ class FolderTransport:
             epoch = last.epoch
         elif last is not None and last.epoch < epoch:
             last = None
-        expected = last.number + 1 if last else 1
         for name in there:
-            if name.epoch != epoch or name.number < expected:
+            if name.epoch != epoch or name.number <= (last.number if last else 0):
                 continue
-            found = self._read_chunk(device, name, last, expected, only_erasures=only_erasures)
-            yield found
-            if isinstance(found, RefusedChunk):
+            try:
+                yield self._read_chunk(device, name, last, only_erasures=only_erasures)
+            except BadRequest as error:
+                yield RefusedChunk(device, str(name), error.message)
                 return
-            last, expected = name, expected + 1
+            last = name
 
     def _read_chunk(
-        self,
-        device: str,
-        name: ChunkName,
-        last: ChunkName | None,
-        expected: int,
-        *,
-        only_erasures: bool,
-    ) -> LogBatch | RefusedChunk:
-        if name.number > expected:
-            return RefusedChunk(
-                device, str(name), f"the chunk before it, number {expected}, is not there yet"
-            )
-        try:
-            content = self._read_file(device, name)
-            chunk = chunks.read_chunk(
-                content, name, device, self.sealing, only_erasures=only_erasures
-            )
-        except BadRequest as error:
-            return RefusedChunk(device, str(name), error.message)
+        self, device: str, name: ChunkName, last: ChunkName | None, *, only_erasures: bool
+    ) -> LogBatch:
+        if name.number > (expected := last.number + 1 if last else 1):
+            raise BadRequest(f"the chunk before it, number {expected}, is not there yet")
+        content = self._read_file(device, name)
+        chunk = chunks.read_chunk(content, name, device, self.sealing, only_erasures=only_erasures)
         if chunk.previous != str(last or ""):
-            return RefusedChunk(
-                device, str(name), "it does not follow the chunk before it; was a vault copied?"
-            )
+            raise BadRequest("it does not follow the chunk before it; was a vault copied?")
         return LogBatch(
             device, chunk.label, str(name), chunk.records, chunk.newer, is_first=last is None
         )

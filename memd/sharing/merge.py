@@ -15,7 +15,7 @@ from dataclasses import dataclass, field, replace
 from memd.belief.changes import CHANGED_VALUE_RULE
 from memd.belief.supersede import JUDGED_RULE, NEAR_DUPLICATE_RULE, SAID_AGAIN_RULE, TOPIC_KEY_RULE
 from memd.models import Authority
-from memd.sharing.records import Record, Stamp
+from memd.sharing.records import Stamp
 from memd.text import digest
 
 OUTRANKED = "a greater voice said the other elsewhere"
@@ -26,17 +26,8 @@ _RULES_OF_RETURN = frozenset(
 """Rules after which only one of the two holds: the one that was said last."""
 
 
-def is_greater(new: Record, rank: int, stamp: Stamp, known_value: object) -> bool:
-    """Return whether a version replaces the one with this rank, stamp and value.
-
-    Equal stamps of different values come from a device that lost its memory: any order will do, if it is one.
-    """
-    if (new.rank, new.stamp) != (rank, stamp):
-        return (new.rank, new.stamp) > (rank, stamp)
-    return _hash_value(new.value) > _hash_value(known_value)
-
-
-def _hash_value(value: object) -> str:
+def hash_value(value: object) -> str:
+    """Return by what two values compare that have one stamp, as of a device that lost its memory: any order will do."""
     return digest(json.dumps(value, sort_keys=True, ensure_ascii=False))
 
 

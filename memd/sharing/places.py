@@ -22,7 +22,7 @@ from memd.errors import BadRequest
 from memd.paths import private_dir
 from memd.sharing import chunks
 from memd.sharing.folder import LOGS
-from memd.sharing.transport import PlaceUnreachable
+from memd.sharing.records import PlaceUnreachable
 from memd.text import digest, one_line
 
 COMMAND_S = 120.0

@@ -12,12 +12,20 @@ import hashlib
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Any, NamedTuple, Self
 
 from memd.errors import BadRequest, RecordTooNew
 from memd.sharing import team_records, team_server
-from memd.sharing.records import MEMORY, Record, group_by_size, make_ref
-from memd.sharing.transport import LogBatch, LogRow, PlaceUnreachable, RefusedChunk
+from memd.sharing.records import (
+    MEMORY,
+    LogBatch,
+    LogRow,
+    PlaceUnreachable,
+    Record,
+    RefusedChunk,
+    group_by_size,
+    make_ref,
+)
 
 if TYPE_CHECKING:
     import psycopg
@@ -33,8 +41,7 @@ _EMPTY = "empty"
 """How a log is described that has not begun."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class LogKey:
+class LogKey(NamedTuple):
     """The author and the project of a log."""
 
     project: str
@@ -120,7 +127,7 @@ class LogServer:
         """Delete a log: one's own, or another's as a maintainer."""
         with self.conversation() as connection:
             connection.execute(
-                "DELETE FROM memd.heads WHERE (project, author, device) = (%s, %s, %s)", _parts(key)
+                "DELETE FROM memd.heads WHERE (project, author, device) = (%s, %s, %s)", key
             )
             connection.execute("NOTIFY memd")
 
@@ -178,7 +185,7 @@ class PostgresTransport:
                 rows = connection.execute(
                     "SELECT seq, name, record, mark FROM memd.records"
                     " WHERE (project, author, device) = (%s, %s, %s) AND seq > %s ORDER BY seq LIMIT %s",
-                    [*_parts(head.key), after, ROWS_MAX],
+                    [*head.key, after, ROWS_MAX],
                 ).fetchall()
             if there is None:
                 return
@@ -248,11 +255,11 @@ class PostgresTransport:
         others = connection.execute(
             "SELECT DISTINCT name FROM memd.records WHERE (project, author) = (%s, %s)"
             " AND device <> %s AND name = ANY(%s)",
-            [*_parts(self.key), retracted],
+            [*self.key, retracted],
         ).fetchall()
         rows = connection.execute(
             "SELECT name, seq, mark FROM memd.records WHERE (project, author, device) = (%s, %s, %s)",
-            _parts(self.key),
+            self.key,
         )
         return {name: (0, 0) for (name,) in others} | {
             name: (seq, mark) for name, seq, mark in rows
@@ -278,7 +285,7 @@ class PostgresTransport:
             connection.execute(
                 "INSERT INTO memd.heads (project, author, device, label, seq, mark)"
                 " VALUES (%s, %s, %s, %s, 0, 0) ON CONFLICT DO NOTHING",
-                [*_parts(self.key), self.label],
+                [*self.key, self.label],
             )
             there = _read_head(connection, self.key, lock=True)
             if there is None or there.mark != before.mark:
@@ -295,7 +302,7 @@ class PostgresTransport:
             connection.execute(
                 "UPDATE memd.heads SET (label, seq, mark, written_at) = (%s, %s, %s, now())"
                 " WHERE (project, author, device) = (%s, %s, %s)",
-                [head.label, head.seq, head.mark, *_parts(self.key)],
+                [head.label, head.seq, head.mark, *self.key],
             )
             connection.execute("NOTIFY memd")
         self.appended += len(rows)
@@ -311,14 +318,10 @@ def _has_no_words(record: Record) -> bool:
     return record.kind != MEMORY or record.value is None
 
 
-def _parts(key: LogKey) -> list[str]:
-    return [key.project, key.author, key.device]
-
-
 def _read_head(
     connection: "psycopg.Connection[Any]", key: LogKey, *, lock: bool = False
 ) -> Head | None:
-    row = connection.execute(_LOCKED_HEAD if lock else _HEAD, _parts(key)).fetchone()
+    row = connection.execute(_LOCKED_HEAD if lock else _HEAD, key).fetchone()
     return Head(key, row[0], row[1], int(row[2])) if row else None
 
 
@@ -330,11 +333,11 @@ def _replace_rows(
     gone = connection.execute(
         "DELETE FROM memd.records WHERE (project, author, device) = (%s, %s, %s) AND name = ANY(%s)"
         " RETURNING mark",
-        [*_parts(key), names],
+        [*key, names],
     ).fetchall()
     connection.execute(
         "INSERT INTO memd.records (project, author, device, seq, name, mark, record)"
         " SELECT %s, %s, %s, * FROM unnest(%s::bigint[], %s::text[], %s::bigint[], %s::text[])",
-        [*_parts(key), seqs, names, marks, texts],
+        [*key, seqs, names, marks, texts],
     )
     return sum(mark for (mark,) in gone)

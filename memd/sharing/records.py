@@ -1,4 +1,4 @@
-"""Records that travel between devices, each the newest version of one thing, and their order.
+"""Records that travel between devices, each the newest version of one thing, their order, and the logs they travel in.
 
 A record is a register: a name, a value or None (retracted), and a rank and a stamp by which two versions
 of it compare. The greater version holds wherever both are known, so the order of merging does not matter.
@@ -11,11 +11,11 @@ once it is forgotten and said again. So forgetting is final for what was forgott
 """
 
 import json
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
-from memd.errors import BadRequest, RecordTooNew
+from memd.errors import BadRequest, Broken, RecordTooNew
 from memd.models import GLOBAL_PROJECT, Authority, EdgeType, Kind, Stance
 from memd.store.export_rows import (
     COUNT,
@@ -28,6 +28,7 @@ from memd.store.export_rows import (
     TEXTS,
     TIME,
     FieldType,
+    check_values,
     one_of,
 )
 from memd.store.pages.reviews import VERDICTS
@@ -80,8 +81,7 @@ UNDERSTOOD = digest(
 """Names all that this memd understands of records: what was left for a newer one is read again when it changes."""
 
 
-@dataclass(frozen=True, slots=True, order=True)
-class Stamp:
+class Stamp(NamedTuple):
     """A hybrid logical clock: UTC milliseconds, a counter within them, and the device that breaks a tie."""
 
     wall: int
@@ -258,12 +258,7 @@ def _check_value(kind: str, value: Any) -> None:
     types = SCHEMA[kind]
     if not isinstance(value, dict) or not value.keys() >= types.keys():
         raise BadRequest(f"a {kind} that has not the fields of one")
-    for name, expected in types.items():
-        if (value[name] is None and name in _OPTIONAL) or expected.accepts(value[name]):
-            continue
-        if expected.is_of_newer(value[name]):
-            raise RecordTooNew(f"{kind} with {name} {str(value[name])[:40]}")
-        raise BadRequest(f"{name} of this {kind} must be {expected.description}")
+    check_values(kind, {name: value[name] for name in types}, types, _OPTIONAL)
 
 
 def _check_name(record: Record) -> None:
@@ -313,3 +308,90 @@ def group_by_size(
 def hash_key(key: str) -> str:
     """A project's key as registers name it: they hold no words."""
     return digest("project", key)
+
+
+# ── Transports between devices ─────────────────────────────────────────────────────────────────
+# A transport keeps one log for each device, written by that device alone. It neither looks into records nor decides
+# anything. Reading returns what stands in each log behind a position; appending continues the caller's own log.
+# Whatever a transport returns twice, late or in another order changes nothing: merging does not depend on it.
+
+
+class PlaceUnreachable(Broken):
+    """The sync target cannot be reached now; what is to be sent waits."""
+
+
+class LogLost(Broken):
+    """The own log does not end where it ended, or lacks a part: somebody removed it. It can be rewritten."""
+
+
+@dataclass(frozen=True, slots=True)
+class LogRow:
+    """A record's position in a log that has one row for each name."""
+
+    name: str
+    seq: int
+    mark: int
+    """A hash of the row: the sum of all of them is that of the log."""
+    problem: str
+    """`refused` or `newer` if no record was made of it, else "": `reason` says why."""
+    reason: str
+
+
+@dataclass(frozen=True, slots=True)
+class LogBatch:
+    """Some records of one log, all or nothing of which is merged."""
+
+    device: str
+    label: str
+    """What its device is called."""
+    position: str
+    """Where the log goes on behind them."""
+    records: tuple[Record, ...]
+    newer: tuple[str, ...] = ()
+    """What it says that only a newer memd understands, in a few words each."""
+    is_first: bool = False
+    """Whether a log begins with it."""
+    rows: tuple[LogRow, ...] = ()
+    """The rows that were read, where a log has one row a name. `position` is a number, and at the end the sum of all marks."""
+
+
+@dataclass(frozen=True, slots=True)
+class RefusedChunk:
+    """The reason for which a log cannot be read further."""
+
+    device: str
+    chunk: str
+    """The name of the file, or of whatever holds the batch."""
+    reason: str
+
+
+class Transport(Protocol):
+    """A target's logs, as one device sees them. Every method blocks; PlaceUnreachable or OSError if it cannot."""
+
+    @property
+    def form(self) -> str:
+        """Name the form in which it writes records now: a log that was written in another form is rewritten."""
+
+    def list_logs(self) -> set[str]:
+        """The devices that have a log here."""
+
+    def read(
+        self, positions: Mapping[str, str], *, only_erasures: bool = False
+    ) -> Iterator[LogBatch | RefusedChunk]:
+        """Yield what follows these positions (device → position) in every log, the caller's own included.
+
+        A log that is not named is read from its beginning. A log ends at its first refusal; others go on.
+        `only_erasures`: without any record but those that say what was forgotten.
+        """
+
+    def describe_own(self, position: str) -> str:
+        """Return a hash of the own log there; "" if the log does not end at this position."""
+
+    def append(self, records: Sequence[Record], position: str, now: int) -> str:
+        """Append to the own log, which ends at this position ("": is empty); the position of its new end.
+
+        LogLost if it does not end there.
+        """
+
+    def rewrite(self, records: Sequence[Record], position: str, now: int) -> str:
+        """Make the own log consist of these records alone, with no byte of its former content."""

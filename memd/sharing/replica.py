@@ -11,7 +11,7 @@ from typing import Any
 from memd.belief import rejections
 from memd.belief.decide import VALUE_KINDS
 from memd.belief.supersede import TOPIC_KEY_RULE, find_similar, settle_changed_values
-from memd.models import EdgeType, Stance, Summary
+from memd.models import Project, Stance
 from memd.sharing import merge
 from memd.sharing.changes import (
     REMOTE_NOTE,
@@ -23,16 +23,15 @@ from memd.sharing.changes import (
 )
 from memd.sharing.merge import Claim, Knowledge, Value
 from memd.sharing.records import (
-    EDGE,
     FORGET,
     JUDGMENT,
     KINDS,
     MEMORY,
-    PIN,
     PROJECT,
     REVIEW,
     SAME,
     SUPERSESSION,
+    LogBatch,
     Record,
     Stamp,
     erasure_rank,
@@ -40,13 +39,11 @@ from memd.sharing.records import (
     split_erasure_rank,
     split_ref,
 )
-from memd.sharing.transport import LogBatch
 from memd.store import erasure, ledger, projects, summaries
 from memd.store.queries import compact_json, row_id
 from memd.store.sharing import registers, statements, team
 from memd.store.sharing.registers import Register, RegisterName, put_of_memory, read_of_memory
 from memd.store.sharing.statements import SYNC_RULE, MemoryHead
-from memd.store.types import Fields
 
 _COMPARED_MAX = 500
 """Memories of one sync that are compared with those here at once; of more, consolidation does it little by little."""
@@ -107,10 +104,7 @@ class Replica(ChangeNoter):
 
     def _have_expired(self, record: Record) -> bool:
         """Return whether the missing ones were here and expired, so that they will not come."""
-        return all(
-            self._row(ref) or registers.read_register(self._tx, (MEMORY, ref, "", ""))
-            for ref in record.refs
-        )
+        return all(self._row(ref) or self._read_memory(ref) for ref in record.refs)
 
     def _note_implied_erasure(self, ref: str, stamp: Stamp) -> None:
         """Note that a device has seen the erasure of a memory that it states again."""
@@ -133,11 +127,12 @@ class Replica(ChangeNoter):
         known = registers.read_register(self._tx, (record.kind, one, link, other))
         if known is not None and not self._is_greater(record, known):
             return False
-        apply = {
-            MEMORY: self._apply_memory, PIN: self._apply_pin, REVIEW: self._apply_review, SUPERSESSION: self._apply_supersession,
-            JUDGMENT: self._apply_judgment, EDGE: self._apply_edge,
-        }[record.kind]  # fmt: skip
-        apply(record)
+        if record.kind == MEMORY:
+            self._apply_memory(record)
+        else:
+            rows = [self._row(ref) or 0 for ref in record.refs]
+            said_at = record.stamp.wall
+            statements.put_statement(self._tx, (record.kind, link), rows, record.value, said_at)
         said = statements.read_statement(self._tx, record.kind, uid_of(one), link, uid_of(other))
         content = about_memory(said) if said and record.kind == MEMORY else {}
         shown = said.hash if said else ""
@@ -150,28 +145,20 @@ class Replica(ChangeNoter):
         return True
 
     def _is_greater(self, record: Record, known: Register) -> bool:
-        if (record.rank, record.stamp) == (known.rank, stamp_of(known)):
-            mine = self.make_record(known)
-            return mine is not None and merge.is_greater(
-                record, known.rank, stamp_of(known), mine.value
-            )
-        return merge.is_greater(record, known.rank, stamp_of(known), None)
+        if (record.rank, record.stamp) != (known.rank, stamp_of(known)):
+            return (record.rank, record.stamp) > (known.rank, stamp_of(known))
+        mine = self.make_record(known)
+        return mine is not None and merge.hash_value(record.value) > merge.hash_value(mine.value)
 
     def _put_record(self, record: Record, name: RegisterName, shown: str, **content: Any) -> None:
-        stamp = record.stamp
         # What a memory has beside its known fields goes with its row.
         extra = {
             part: found for part, found in record.extra.items()
             if (record.kind, part) != (MEMORY, "value")
         }  # fmt: skip
-        registers.write_register(
-            self._tx,
-            Register(
-                *name, record.rank, stamp.wall, stamp.counter, stamp.device,
-                int(record.value is not None), shown, **content,
-                extra=compact_json(extra) if extra else "",
-            ),
-        )  # fmt: skip
+        is_live, kept = int(record.value is not None), compact_json(extra) if extra else ""
+        new = Register(*name, record.rank, *record.stamp, is_live, shown, **content, extra=kept)
+        registers.write_register(self._tx, new)
 
     def _merge_erasure(self, key: str, rank: int, stamp: Stamp) -> bool:
         known = self._erased.get(key)
@@ -193,74 +180,48 @@ class Replica(ChangeNoter):
     def _apply_memory(self, record: Record) -> None:
         fields = record.value
         assert fields is not None
-        key = fields["project"]
-        place = projects.project_by_key(self._tx, key)
-        if place is None:
-            name = key.rstrip("/").rpartition("/")[2] or key
-            reason = "memories of another device"
-            number = projects.ensure_project(self._tx, key, name, reason, self._now)
-        else:
-            number = place.id
         uid, _ = split_ref(record.name[0])
         ledger.remove_forgotten(self._tx, uid)
         self._forgotten.discard(uid)
         known = summaries.get_summary(self._tx, row_id(self._tx, "summary", uid) or 0)
-        if known is not None and _count_redacted(fields) > _count_redacted(known):
+        here = (known.title, known.body) if known else None
+        if here and _count_redacted(fields["title"], fields["body"]) > _count_redacted(*here):
             erasure.mark_erased(self._tx, "forgotten")
-        statements.put_memory(self._tx, uid, fields, number)
+        statements.put_memory(self._tx, uid, fields, self._ensure_project(fields["project"]).id)
         # A memd that does not know a field has not dropped it.
         unknown = read_of_memory(self._tx, uid) | record.extra.get("value", {})
         put_of_memory(self._tx, uid, unknown)
-
-    def _apply_pin(self, record: Record) -> None:
-        found = summaries.get_summary(self._tx, self._row(record.name[0]) or 0)
-        assert found is not None
-        statements.put_pin(self._tx, found, record.value)
-
-    def _apply_review(self, record: Record) -> None:
-        statements.put_review(self._tx, self._row(record.name[0]) or 0, record.value)
-
-    def _apply_supersession(self, record: Record) -> None:
-        newer, older = (self._row(ref) or 0 for ref in record.name)
-        statements.put_supersession(self._tx, newer, older, record.value, record.stamp.wall)
-
-    def _apply_judgment(self, record: Record) -> None:
-        one, other = (self._row(ref) or 0 for ref in record.name)
-        newer = self._row(record.value["newer"]) or 0 if record.value else one
-        statements.put_judgment(self._tx, (one, other), newer, record.value, record.stamp.wall)
-
-    def _apply_edge(self, record: Record) -> None:
-        start, type_, end = record.name
-        ends = self._row(start) or 0, EdgeType(type_), self._row(end) or 0
-        statements.put_edge(self._tx, *ends, record.value)
 
     def _merge_project(self, record: Record) -> bool:
         key = record.name[0]
         name = (PROJECT, hash_key(key), "", "")
         known = registers.read_register(self._tx, name)
-        if record.value is None or (
-            known and not merge.is_greater(record, known.rank, stamp_of(known), None)
-        ):
+        if record.value is None or (known and not self._is_greater(record, known)):
             return False
-        found = projects.project_by_key(self._tx, key)
-        label, remote = record.value["name"], record.value["remote"] or ""
-        if found is None:
-            reason = "a project of another device"
-            projects.ensure_project(self._tx, key, label, reason, self._now)
-        elif found.key == key:
-            projects.rename_project(self._tx, found.id, label)
+        label, remote = record.value["name"], record.value["remote"]
+        here = self._ensure_project(key, label)
+        if here.key == key:
+            projects.rename_project(self._tx, here.id, label)
         if remote:
             ledger.write_note(self._tx, REMOTE_NOTE + key, remote)
-        here = projects.project_by_key(self._tx, key)
-        self._put_record(record, name, self._show_project(key, here.name if here else label))
+        shown = label if here.key == key else here.name
+        self._put_record(record, name, self._show_project(key, shown))
         return True
+
+    def _ensure_project(self, key: str, label: str = "") -> Project:
+        name = label or key.rstrip("/").rpartition("/")[2] or key
+        reason = "a project of another device"
+        number = projects.ensure_project(self._tx, key, name, reason, self._now)
+        found = projects.project(self._tx, number)
+        assert found is not None
+        return found
 
     def _merge_same(self, record: Record) -> bool:
         """Make two keys mean one project: the one in which sessions ran on this device."""
         one, other = sorted(map(hash_key, record.name))
         name = (SAME, one, "", other)
         known = registers.read_register(self._tx, name)
-        if known and not merge.is_greater(record, known.rank, stamp_of(known), None):
+        if known and not self._is_greater(record, known):
             return False
         if record.value is not None:
             self._join_projects(*record.name)
@@ -270,25 +231,13 @@ class Replica(ChangeNoter):
         return True
 
     def _join_projects(self, one: str, other: str) -> None:
-        for key in (one, other):
-            projects.ensure_project(
-                self._tx,
-                key,
-                key.rpartition("/")[2] or key,
-                "a project of another device",
-                self._now,
-            )
-        found = [projects.project_by_key(self._tx, key) for key in (one, other)]
-        assert found[0] is not None
-        assert found[1] is not None
-        if found[0].id == found[1].id:
-            return
         into, source = sorted(
-            (place for place in found if place),
+            (self._ensure_project(one), self._ensure_project(other)),
             key=lambda place: (-statements.count_own_sessions(self._tx, place.key), place.key),
         )
-        projects.merge_project(self._tx, source, into, self._now)
-        self._classes.clear()
+        if into.id != source.id:
+            projects.merge_project(self._tx, source, into, self._now)
+            self._classes.clear()
 
     # ── Which supersessions hold ─────────────────────────────────────────────────────────────────
 
@@ -338,7 +287,7 @@ class Replica(ChangeNoter):
 
     def _was_decided(self, one: str, other: str) -> bool:
         """Return whether the device that stated both has decided, or somebody stated or undid that one hides the other."""
-        said = [registers.read_register(self._tx, (MEMORY, ref, "", "")) for ref in (one, other)]
+        said = map(self._read_memory, (one, other))
         speakers = {known.device if known else self._device for known in said}
         pairs = (one, other), (other, one)
         return len(speakers) == 1 or any(
@@ -406,19 +355,15 @@ class Replica(ChangeNoter):
     def _note_shown(self) -> None:
         """Note the tables' state of supersessions."""
         said = statements.read_statements(self._tx, SUPERSESSION)
-        for one in list(registers.read_registers(self._tx, SUPERSESSION)):
+        for one in registers.read_registers(self._tx, SUPERSESSION):
             statement = said.get((uid_of(one.one), "", uid_of(one.other)))
             shown = "" if statement is None or statement.rule == SYNC_RULE else statement.hash
             if shown != one.shown and self._row(one.one) and self._row(one.other):
                 registers.note_shown(self._tx, one.name, shown)
 
 
-def _count_redacted(said: Fields | Summary) -> int:
-    """Count the secrets that were redacted in a memory's title and body."""
-    title, body = (
-        (said["title"], said["body"]) if isinstance(said, dict) else (said.title, said.body)
-    )
-    return f"{title}{body}".count("[REDACTED:")
+def _count_redacted(*texts: str) -> int:
+    return "".join(texts).count("[REDACTED:")
 
 
 def _to_value(ref: str, head: MemoryHead, known: Register | None) -> Value:

@@ -13,7 +13,6 @@ from memd import log
 from memd.config import SyncConfig
 from memd.errors import MemdError
 from memd.sharing import places
-from memd.sharing.chunks import Sealing
 from memd.sharing.encryption import read_sealing
 from memd.sharing.folder import FolderTransport
 from memd.sharing.places import FolderTarget, SyncTarget
@@ -81,16 +80,13 @@ class SyncWorker:
     async def sync_folder(self, name: str, folder: str, *, dry_run: bool = False) -> SyncReport:
         """Sync with the logs in a folder, which a place's program carries about."""
         device = await self.syncer.identify()
-        sealing = await anyio.to_thread.run_sync(self._make_sealing)
+        # The key is read each time, so that it can be corrected without a restart.
+        sealing = await anyio.to_thread.run_sync(read_sealing, self.config, self.key_file)
         transport = FolderTransport(folder, device, self.label, sealing)
         report = await self.syncer.sync(name, transport, dry_run=dry_run)
         if not dry_run:
             self._last, self._last_at, self._problem = report, self.clock(), ""
         return report
-
-    def _make_sealing(self) -> Sealing:
-        """Make the encryption of chunks; the key is read each time, so that it can be corrected without a restart."""
-        return read_sealing(self.config, self.key_file)
 
     async def describe(self) -> dict[str, object]:
         """Describe this device, and every sync target that it was synced with."""
@@ -106,26 +102,20 @@ class SyncWorker:
 
     def status(self) -> dict[str, object]:
         """Return the target, when it was synced last, and what is wrong."""
-        last = self._last
-        refused = [asdict(one) for one in last.refused] if last else []
+        last = self._last or SyncReport("", is_dry_run=False)
+        refused = [asdict(one) for one in last.refused]
         problem = self._problem
-        if not problem and refused:
-            problem = (
-                f"{refused[0]['chunk']} of device {refused[0]['device']}: {refused[0]['reason']}"
-            )
-        if not problem and last and last.newer:
+        if not problem and last.refused:
+            first = last.refused[0]
+            problem = f"{first.chunk} of device {first.device}: {first.reason}"
+        if not problem and last.newer:
             problem = "other machines have a newer memd: what only that understands waits, update memd here"
         return {
-            "place": self.config.place or None,
-            "last_at": self._last_at,
-            "sent": last.sent if last else 0,
-            "received": sum(last.received.values()) if last else 0,
-            "waiting": last.waiting if last else 0,
-            "newer": sum(last.newer.values()) if last else 0,
-            "refused": refused,
-            "devices": dict(last.devices) if last else {},
+            "place": self.config.place or None, "last_at": self._last_at, "sent": last.sent,
+            "received": sum(last.received.values()), "waiting": last.waiting,
+            "newer": sum(last.newer.values()), "refused": refused, "devices": dict(last.devices),
             "problem": problem,
-        }
+        }  # fmt: skip
 
 
 def hash_host(vault: str) -> str:

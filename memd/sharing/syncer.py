@@ -6,17 +6,20 @@ transaction, and what was appended without being noted is read back as one's own
 
 import contextlib
 import json
+import re
 from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
     Collection,
+    Iterable,
     Iterator,
     Mapping,
     Sequence,
 )
 from dataclasses import dataclass, field, replace
 from functools import partial
+from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
@@ -24,12 +27,19 @@ import anyio.lowlevel
 import anyio.to_thread
 
 from memd import log
-from memd.sharing import remotes
-from memd.sharing.records import FORGET, KINDS, UNDERSTOOD, Record, redact_value
-from memd.sharing.remotes import SameRemote
+from memd.sharing.records import (
+    FORGET,
+    KINDS,
+    UNDERSTOOD,
+    LogBatch,
+    LogLost,
+    Record,
+    RefusedChunk,
+    Transport,
+    redact_value,
+)
 from memd.sharing.replica import MergeOutcome, Replica
-from memd.sharing.transport import LogBatch, LogLost, RefusedChunk, Transport
-from memd.store import erasure, ledger
+from memd.store import erasure, ledger, session_context
 from memd.store.database import Connection, Database
 from memd.store.sharing import registers, statements
 
@@ -52,6 +62,16 @@ _SETTLED_NOTE = "sync settled"
 """The last register that was considered when it was decided which supersessions hold, and by which rules."""
 _SETTLED_BY = 3
 """The version of those rules: a vault that was decided by former ones is decided again."""
+
+
+@dataclass(frozen=True, slots=True)
+class SameRemote:
+    """Two projects that are clones of one repository; the user says whether they are one."""
+
+    here: str
+    """Key of the project in which sessions ran on this device, or of the older one."""
+    there: str
+    remote: str
 
 
 @dataclass(slots=True)
@@ -138,7 +158,7 @@ class Syncer:
 
     async def note(self, note: Callable[[], Awaitable[None]]) -> None:
         """Note what was changed in the vault, unless nothing was."""
-        last = await self.db.read(statements.last_change)
+        last = await self.db.read(session_context.count_changes)
         if not self.skips_unchanged or last != self._noted_at:
             await note()
         self._noted_at = last
@@ -174,7 +194,7 @@ class _Run:
         await self.syncer.note(self._note_changes)
         # What is forgotten is known before what still says it: a log there may be an old one.
         async for batch in self._read(only_erasures=True):
-            await self._merge_erasures(batch)
+            await self._write_parts(batch.records, self._merge_part)
         async for batch in self._read():
             await self._merge(batch)
         await db.write(self._finish_merging)
@@ -223,7 +243,7 @@ class _Run:
     async def _prepare(self) -> None:
         db = self.syncer.db
         keys = await db.read(statements.project_keys)
-        self._remotes = await anyio.to_thread.run_sync(remotes.read_remotes, set(keys.values()))
+        self._remotes = await anyio.to_thread.run_sync(read_remotes, set(keys.values()))
         self._logs = await anyio.to_thread.run_sync(self.transport.list_logs)
         self._cursors = await db.read(lambda tx: registers.read_cursors(tx, self.place))
         noted = await db.read(lambda tx: ledger.read_note(tx, statements.NEWER_NOTE + self.place))
@@ -270,16 +290,14 @@ class _Run:
         """Note what was changed here, in transactions that are short: finding it takes longer."""
         db = self.syncer.db
         changed = await db.read(lambda tx: self._replica(tx).find_changed_memories())
-        for part in _slice(changed):
-            await db.write(partial(self._note_memories, uids=part))
+        await self._write_parts(changed, lambda tx, uids: self._replica(tx).note_memories(uids))
         await db.write(lambda tx: self._replica(tx).note_rest())
 
-    def _note_memories(self, tx: Connection, uids: Sequence[str]) -> None:
-        self._replica(tx).note_memories(uids)
-
-    async def _merge_erasures(self, batch: LogBatch) -> None:
-        for part in _slice(batch.records):
-            await self.syncer.db.write(partial(self._merge_part, records=part))
+    async def _write_parts(
+        self, items: Sequence[_T], work: Callable[[Connection, Sequence[_T]], object]
+    ) -> None:
+        for part in _slice(items):
+            await self.syncer.db.write(lambda tx: work(tx, part))  # noqa: B023  # it is awaited
 
     def _merge_part(
         self, tx: Connection, records: Sequence[Record], batch: LogBatch | None = None
@@ -369,7 +387,7 @@ class _Run:
         replica = self._replica(tx)
         found = {key: replica.remote_of(key) for key in statements.projects_with_memories(tx)}
         own = {key: statements.count_own_sessions(tx, key) for key in found}
-        return remotes.find_clones(found, own)
+        return find_clones(found, own)
 
     # ── Writing ──────────────────────────────────────────────────────────────────────────────────
 
@@ -461,3 +479,62 @@ def _find_speakers(batch: LogBatch) -> set[str]:
 
 def _slice(items: Sequence[_T]) -> Iterator[Sequence[_T]]:
     return (items[start : start + _PART] for start in range(0, len(items), _PART))
+
+
+# ── Git remotes, by which clones of one repository are known wherever they lie ─────────────────
+
+_CONFIG_BYTES_MAX = 256 * 1024
+_SECTION = re.compile(r'\[\s*remote\s+"(?P<name>[^"]+)"\s*\]')
+_URL = re.compile(r"url\s*=\s*(?P<url>\S+)")
+_WITH_SCHEME = re.compile(
+    r"[a-z][a-z0-9+.-]*://(?:[^@/]*@)?(?P<host>[^/:]+)(?::\d+)?/(?P<path>.+)", re.IGNORECASE
+)
+_LIKE_SCP = re.compile(r"(?:[^@/]+@)?(?P<host>[^/:@]+):(?!/)(?P<path>.+)")
+
+
+def normalise_remote(url: str) -> str:
+    """`host/path` of a remote, whatever the way there, without user and password; "" for a local one."""
+    match = _WITH_SCHEME.fullmatch(url) or _LIKE_SCP.fullmatch(url)
+    if match is None or url.startswith("file:"):
+        return ""
+    path = match["path"].strip("/").removesuffix(".git")
+    return f"{match['host'].lower()}/{path}" if path else ""
+
+
+def read_remote(directory: str) -> str:
+    """The normalised remote `origin` of a checkout, else its only one; "" if it has none."""
+    try:
+        with Path(directory, ".git", "config").open(encoding="utf-8", errors="replace") as file:
+            text = file.read(_CONFIG_BYTES_MAX)
+    except OSError:
+        return ""
+    found: dict[str, str] = {}
+    section = None
+    for line in map(str.strip, text.splitlines()):
+        if line.startswith("["):
+            match = _SECTION.match(line)
+            section = match["name"] if match else None
+        elif section is not None and (match := _URL.match(line)):
+            found.setdefault(section, normalise_remote(match["url"]))
+    if "origin" in found or len(found) == 1:
+        return found.get("origin") or next(iter(found.values()))
+    return ""
+
+
+def read_remotes(keys: Iterable[str]) -> dict[str, str]:
+    """Project's key → its remote, of those that have one."""
+    found = {key: read_remote(key) for key in keys if key.startswith("/")}
+    return {key: remote for key, remote in found.items() if remote}
+
+
+def find_clones(remotes: Mapping[str, str], own_sessions: Mapping[str, int]) -> list[SameRemote]:
+    """Pairs of projects (key → remote) with one remote; `own_sessions`: key → sessions on this device."""
+    groups: dict[str, list[str]] = {}
+    for key, remote in remotes.items():
+        if remote:
+            groups.setdefault(remote, []).append(key)
+    pairs = []
+    for remote, keys in sorted(groups.items()):
+        here, *others = sorted(keys, key=lambda key: (-own_sessions.get(key, 0), key))
+        pairs += [SameRemote(here, there, remote) for there in others]
+    return pairs

@@ -6,7 +6,9 @@ unshared) or forgotten. `version` has the record's generation, rank and stamp; r
 
 import json
 from collections.abc import Collection
-from typing import Any
+from typing import Annotated, Any
+
+from pydantic import AfterValidator, BaseModel, ConfigDict, Field, TypeAdapter, ValidationError
 
 from memd.errors import BadRequest, RecordTooNew
 from memd.models import Authority, Draft, Kind
@@ -23,10 +25,41 @@ SHARED_KINDS = (
 NOWHERE = Stamp(0, 0, "")
 """The stamp of what was never changed, only not shared here (any more): it stands against no other device."""
 _TITLE_CHARACTERS_MAX = 500
-_TEXT_BYTES_MAX = 64 * 1024
+_TEXT_CHARACTERS_MAX = 256 * 1024
 _LIST_MAX = 1_000
 _TIME_MAX = 2**53
 _VERSION_PARTS = 5
+
+_Text = Annotated[
+    str,
+    Field(max_length=4 * _TITLE_CHARACTERS_MAX),
+    AfterValidator(lambda text: text.replace("\0", "")),
+]
+_Texts = Annotated[list[_Text], Field(max_length=_LIST_MAX)]
+_Time = Annotated[int, Field(ge=0, le=_TIME_MAX)]
+_Share = Annotated[float, Field(ge=0, le=1)]
+_VERSION = TypeAdapter(tuple[_Time, _Time, _Time, _Time, str], config=ConfigDict(strict=True))
+"""Generation, rank and stamp."""
+
+
+class _MemoryFields(BaseModel):
+    """What a row says of a memory, beside what only a newer memd knows."""
+
+    model_config = ConfigDict(strict=True)
+    kind: str
+    title: _Text
+    body: Annotated[
+        str,
+        Field(max_length=_TEXT_CHARACTERS_MAX),
+        AfterValidator(lambda text: text.replace("\0", "")),
+    ]
+    topic_key: _Text | None = None
+    tags: _Texts
+    files: _Texts
+    at: _Time
+    expires_at: _Time | None = None
+    confidence: _Share
+    quality: _Share
 
 
 def shared_kinds(*, has_instructions: bool) -> tuple[Kind, ...]:
@@ -94,66 +127,25 @@ def read_row(name: str, text: str) -> Record:
 
 def _read_version(found: Any) -> tuple[int, int, Stamp]:
     """Read (generation, rank, stamp) of a record; of one that this memd would not write, those of none."""
-    if not isinstance(found, list) or len(found) < _VERSION_PARTS:
+    try:
+        said = _VERSION.validate_python(tuple(found[:_VERSION_PARTS]))
+    except (ValidationError, TypeError, KeyError):
         return 0, 0, NOWHERE
-    *numbers, device = found[:_VERSION_PARTS]
-    if (
-        not all(type(one) is int and 0 <= one <= _TIME_MAX for one in numbers)
-        or type(device) is not str
-    ):
-        return 0, 0, NOWHERE
-    generation, rank, wall, counter = numbers
+    generation, rank, wall, counter, device = said
     return generation % 10**9, rank, Stamp(wall, counter, device[:100])
 
 
 def _read_memory(fields: Fields) -> Fields:
-    kind, topic_key = fields.get("kind"), fields.get("topic_key")
+    kind = fields.get("kind")
     if isinstance(kind, str) and kind not in list(Kind):
         raise RecordTooNew(f"kind {kind[:40]}")
-    if not isinstance(kind, str) or kind not in {
-        one.value for one in shared_kinds(has_instructions=True)
-    }:
+    if kind not in [one.value for one in shared_kinds(has_instructions=True)]:
         raise BadRequest(f"its kind, {str(kind)[:40]!r}, is none that a team shares")
-    if topic_key is not None:
-        topic_key = _read_text(fields, "topic_key", _TITLE_CHARACTERS_MAX)
-    expires_at = None if fields.get("expires_at") is None else _read_time(fields, "expires_at")
-    return {
-        "kind": kind, "title": _read_text(fields, "title", _TITLE_CHARACTERS_MAX),
-        "body": _read_text(fields, "body", _TEXT_BYTES_MAX), "topic_key": topic_key,
-        "tags": _read_texts(fields, "tags"), "files": _read_texts(fields, "files"),
-        "at": _read_time(fields, "at"), "expires_at": expires_at,
-        "confidence": _read_share(fields, "confidence"), "quality": _read_share(fields, "quality"),
-    }  # fmt: skip
-
-
-def _read_text(fields: Fields, name: str, most: int) -> str:
-    value = fields.get(name)
-    if not isinstance(value, str) or len(value.encode("utf-8", "replace")) > 4 * most:
-        raise BadRequest(f"its {name} is no text, or too long")
-    return value.replace("\0", "")
-
-
-def _read_texts(fields: Fields, name: str) -> list[str]:
-    values = fields.get(name)
-    if not isinstance(values, list) or len(values) > _LIST_MAX:
-        raise BadRequest(f"its {name} are no list, or too many")
-    if not all(isinstance(one, str) and len(one) <= _TITLE_CHARACTERS_MAX for one in values):
-        raise BadRequest(f"its {name} are no texts, or too long")
-    return [one.replace("\0", "") for one in values]
-
-
-def _read_time(fields: Fields, name: str) -> int:
-    value = fields.get(name)
-    if type(value) is not int or not 0 <= value <= _TIME_MAX:
-        raise BadRequest(f"its {name} is no time")
-    return value
-
-
-def _read_share(fields: Fields, name: str) -> float:
-    value = fields.get(name)
-    if not isinstance(value, int | float) or not 0 <= value <= 1:
-        raise BadRequest(f"its {name} is no share")
-    return float(value)
+    try:
+        return _MemoryFields.model_validate(fields).model_dump()
+    except ValidationError as error:
+        wrong = error.errors(include_input=False)[0]["loc"][0]
+        raise BadRequest(f"its {wrong} is missing, of another kind or too long") from None
 
 
 def make_uid(project: str, author: str, name: str) -> str:

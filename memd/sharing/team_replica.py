@@ -17,13 +17,13 @@ from memd.sharing.records import (
     FORGET,
     MEMORY,
     SUPERSESSION,
+    LogBatch,
     Record,
     split_erasure_rank,
     split_ref,
     tick,
 )
 from memd.sharing.replica import MergeOutcome, Replica
-from memd.sharing.transport import LogBatch
 from memd.store import ledger, projects, summaries
 from memd.store.database import Connection
 from memd.store.sharing import registers, team

@@ -193,6 +193,14 @@ def check_schema(connection: "psycopg.Connection[Any]", url: str) -> None:
         )
 
 
+@contextlib.contextmanager
+def _visit(url: str, seconds: float = CALL_S) -> Iterator["psycopg.Connection[Any]"]:
+    """Connect to a server whose tables fit, for one short conversation."""
+    with connect(url) as connection, bounded(connection, seconds):
+        check_schema(connection, url)
+        yield connection
+
+
 @dataclass(frozen=True, slots=True)
 class ServerExamination:
     """Findings from examining the server."""
@@ -211,8 +219,7 @@ class ServerExamination:
 
 def examine(url: str) -> ServerExamination:
     """Look at the server as a member. ServerUnreachable or ServerRefused, with what to do."""
-    with connect(url) as connection, bounded(connection, EXAMINE_S), translated(url):
-        check_schema(connection, url)
+    with _visit(url, EXAMINE_S) as connection, translated(url):
         user, roles = read_roles(connection)
         rows = connection.execute(
             "SELECT c.relname::text, c.relrowsecurity, row_security_active(c.oid) FROM pg_class c"
@@ -248,15 +255,13 @@ def grant(url: str, member: str, role: str, project: str) -> None:
     """Give a database user a role in a project, or `none`. For its maintainers; the owner makes projects."""
     if role not in {*ROLES, "none"}:
         raise BadRequest(f"role: {role[:40]!r} is none of {', '.join(ROLES)}, none")
-    with connect(url) as connection, bounded(connection):
-        check_schema(connection, url)
+    with _visit(url) as connection:
         connection.execute("SELECT memd.set_role(%s, %s, %s)", [project, member, role])
 
 
 def list_roles(url: str) -> tuple[str, dict[str, str]]:
     """Return (the user's name on the server, project → the user's role in it)."""
-    with connect(url) as connection, bounded(connection):
-        check_schema(connection, url)
+    with _visit(url) as connection:
         return read_roles(connection)
 
 

@@ -19,12 +19,10 @@ from memd.embeddings.circuit_breaker import backoff_s
 from memd.errors import BadRequest
 from memd.sharing import team_records
 from memd.sharing.postgres import IS_BEHIND, LogKey, LogServer, PostgresTransport
-from memd.sharing.records import MEMORY
-from memd.sharing.remotes import read_remote
-from memd.sharing.syncer import Syncer, SyncReport
+from memd.sharing.records import MEMORY, PlaceUnreachable
+from memd.sharing.syncer import Syncer, SyncReport, read_remote
 from memd.sharing.team_replica import TeamReplica, leave_project
 from memd.sharing.team_server import ServerRefused, ServerUnreachable, describe_url
-from memd.sharing.transport import PlaceUnreachable
 from memd.store import ledger, projects
 from memd.store.database import Connection
 from memd.store.sharing import team
@@ -111,11 +109,8 @@ class TeamWorker:
     name = "team"
 
     def __init__(self, syncer: Syncer, config: TeamConfig, label: str) -> None:
-        self._syncer, self._db, self._clock = (
-            replace(syncer, skips_unchanged=True),
-            syncer.db,
-            syncer.clock,
-        )
+        self._syncer = replace(syncer, skips_unchanged=True)
+        self._db, self._clock = syncer.db, syncer.clock
         self._config, self._label = config, label[:100]
         self._wakeup, self._joined_something = AutoResetEvent(), AutoResetEvent()
         self._retry = AutoResetEvent()
@@ -288,9 +283,8 @@ class TeamWorker:
                 f"{describe_url(self._config.url)}: {me} has no role in {name!r}; a maintainer gives one:"
                 f" `memd team grant {me} writer {name}`"
             )
-        shared = {
-            kind.value for kind in team_records.shared_kinds(has_instructions=has_instructions)
-        }
+        kinds = team_records.shared_kinds(has_instructions=has_instructions)
+        shared = set() if roles[name] == "reader" else {kind.value for kind in kinds}
 
         def count(tx: Connection) -> tuple[dict[str, int], bool]:
             place = projects.project_by_key(tx, key)
@@ -300,8 +294,8 @@ class TeamWorker:
         counts, is_joined = await self._db.read(count)
         return JoinPreview(
             name, key, roles[name],
-            {kind: n for kind, n in counts.items() if kind in shared and roles[name] != "reader"},
-            {kind: n for kind, n in counts.items() if kind not in shared or roles[name] == "reader"},
+            {kind: n for kind, n in counts.items() if kind in shared},
+            {kind: n for kind, n in counts.items() if kind not in shared},
             is_joined,
         )  # fmt: skip
 
@@ -311,14 +305,11 @@ class TeamWorker:
         joined = JoinedProject(name, key, has_instructions, self._clock())
 
         def write(tx: Connection) -> None:
-            others = [
-                one for one in team.joined_projects(tx) if one.key == key and one.name != name
-            ]
-            if others:
-                raise BadRequest(
-                    f"this project is shared as {others[0].name!r} already; `memd team leave"
-                    f" {others[0].name}` first"
-                )
+            for one in team.joined_projects(tx):
+                if one.key == key and one.name != name:
+                    raise BadRequest(
+                        f"this project is shared as {one.name!r} already; `memd team leave {one.name}` first"
+                    )
             team.put_joined_project(tx, joined)
 
         await self._db.write(write)
@@ -330,14 +321,12 @@ class TeamWorker:
         """Take the team's memories of a project out of this vault, and with `withdraws` our own off the server."""
         async with self._lock:
             joined = await self._db.read(team.joined_projects)
-            if name not in {one.name for one in joined}:
+            left = next((one for one in joined if one.name == name), None)
+            if left is None:
                 names = ", ".join(one.name for one in joined) or "none"
                 raise BadRequest(f"{name!r} is not joined; joined are: {names}")
             logs_removed = await self._withdraw_logs(name) if withdraws else 0
-
-            (one,) = (one for one in joined if one.name == name)
-            leave = partial(leave_project, joined=one, now=self._clock())
-            removed = await self._db.write(leave)
+            removed = await self._db.write(partial(leave_project, joined=left, now=self._clock()))
         if removed:
             self._syncer.on_written()
         return LeaveResult(name, removed, logs_removed)

@@ -11,7 +11,6 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import apsw
 
@@ -19,7 +18,7 @@ from memd.errors import BadRequest, VaultCorrupt, VaultError
 from memd.models import TITLE_EVENT, EventKind
 from memd.store import erasure, events, fulltext, ledger, links, migrate, projects, turns
 from memd.store.database import BUSY_TIMEOUT_MS, Connection, open_database, translate_errors
-from memd.store.queries import count_rows, row_id
+from memd.store.queries import count_rows, fetch_all, fetch_column, has_rows, row_id
 
 _PAGES_PER_STEP = 256
 """Pages copied at a time: a megabyte."""
@@ -112,11 +111,11 @@ def verify_vault(path: str) -> RowCounts:
 
 
 def _count_tables(connection: Connection) -> RowCounts:
-    names: list[tuple[Any, ...]] = connection.execute(
+    sql = (
         "SELECT name FROM sqlite_schema WHERE type = 'table' AND name NOT LIKE 'sqlite%'"
         " AND sql NOT LIKE 'CREATE VIRTUAL%' ORDER BY name"
-    ).fetchall()
-    return {name: count_rows(connection, f'"{name}"') for (name,) in names}
+    )
+    return {name: count_rows(connection, f'"{name}"') for name in fetch_column(connection, sql)}
 
 
 def fold_wal(path: str) -> None:
@@ -130,8 +129,7 @@ def fold_wal(path: str) -> None:
 def read_forgotten(path: str) -> list[tuple[str, int]]:
     """(hash, time) of everything that was forgotten in a vault, read from a snapshot."""
     with read_snapshot(path) as connection:
-        rows = connection.execute("SELECT key, at FROM forgotten ORDER BY key")
-        return [(str(key), int(at)) for key, at in rows]
+        return fetch_all(connection, "SELECT key, at FROM forgotten ORDER BY key")
 
 
 def upgrade_copy(path: str, forgotten: Sequence[tuple[str, int]], now: int) -> int:
@@ -234,19 +232,18 @@ def note_scrubbed_secrets(tx: Connection, version: int) -> None:
 
 def note_rules_of_empty(tx: Connection, version: int) -> None:
     """Note the rules of redaction by which all of an empty vault will be written."""
-    used = "SELECT EXISTS (SELECT 1 FROM events) OR EXISTS (SELECT 1 FROM summaries)"
-    if not tx.execute(used).get:
+    if not _is_used(tx):
         note_scrubbed_secrets(tx, version)
+
+
+def _is_used(tx: Connection) -> bool:
+    return has_rows(tx, "events") or has_rows(tx, "summaries")
 
 
 def may_predate_redaction_rules(tx: Connection, version: int) -> bool:
     """Return whether something in a vault may have been written by rules of redaction before this version."""
     noted = ledger.read_note(tx, SECRETS_SCRUBBED_NOTE)
-    if noted is not None and int(noted) >= version:
-        return False
-    return bool(
-        tx.execute("SELECT EXISTS (SELECT 1 FROM events) OR EXISTS (SELECT 1 FROM summaries)").get
-    )
+    return int(noted or -1) < version and _is_used(tx)
 
 
 def write_changed(tx: Connection, changed: Sequence[ChangedText]) -> None:
@@ -254,12 +251,10 @@ def write_changed(tx: Connection, changed: Sequence[ChangedText]) -> None:
     tables = {table.name: table for table in erasure.TEXT_TABLES}
     for one in changed:
         if one.now is None:
-            sql = f"UPDATE {one.table} SET {one.column} = NULL WHERE id = ?"
-            tx.execute(sql, (one.id,))
+            tx.execute(f"UPDATE {one.table} SET {one.column} = NULL WHERE id = ?", (one.id,))
             continue
-        table = tables[one.table]
-        for row in erasure.texts_by_ids(tx, table, [one.id]):
-            erasure.write_texts(tx, table, row, {one.column: one.now})
+        for row in erasure.texts_by_ids(tx, tables[one.table], [one.id]):
+            erasure.write_texts(tx, tables[one.table], row, {one.column: one.now})
 
 
 def _erase_forgotten(tx: Connection, forgotten: Sequence[tuple[str, int]]) -> Counter[str]:

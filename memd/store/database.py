@@ -106,15 +106,13 @@ class Database:
 
         `before` runs in the same thread before the transaction begins.
         """
-        return await anyio.to_thread.run_sync(
-            self.write_now, work, before, limiter=self._write_limit
-        )
+        run = partial(self.write_now, work, before)
+        return await anyio.to_thread.run_sync(run, limiter=self._write_limit)
 
     async def write_unsynced(self, work: Callable[[Connection], T]) -> T:
         """`write` without waiting for the disk: for what a killed process must keep and a power failure may take."""
-        return await anyio.to_thread.run_sync(
-            self._write_unsynced_now, work, limiter=self._write_limit
-        )
+        run = partial(self._write_unsynced_now, work)
+        return await anyio.to_thread.run_sync(run, limiter=self._write_limit)
 
     async def read(self, work: Callable[[Connection], T]) -> T:
         """Run `work` on one snapshot, off the event loop."""
@@ -327,9 +325,8 @@ def describe_readers(vault: str) -> str:
     names = []
     for pid in others:
         with contextlib.suppress(OSError):
-            names.append(
-                f"{Path(f'/proc/{pid}/comm').read_text(errors='replace').strip()} (pid {pid})"
-            )
+            name = Path(f"/proc/{pid}/comm").read_text(errors="replace").strip()
+            names.append(f"{name} (pid {pid})")
     return ", ".join(names) or "another reader"
 
 

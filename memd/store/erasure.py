@@ -3,7 +3,7 @@
 import json
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, Literal
+from typing import Any, Literal, get_args
 
 import anyio.to_thread
 from apsw import Connection
@@ -12,7 +12,7 @@ from memd.models import ELSEWHERE, Authority, Kind
 from memd.store import fulltext, ledger, summaries, turns
 from memd.store.database import Database
 from memd.store.filter import NOT_SUPERSEDED, REJECTED, join_bounds, marks
-from memd.store.queries import fetch_ids, fetch_int, has_rows
+from memd.store.queries import fetch_all, fetch_column, fetch_ids, fetch_int, has_rows
 from memd.text import PRIVATE, digest, storable
 
 # ── Secure deletion ────────────────────────────────────────────────────────────────────────────
@@ -22,7 +22,7 @@ from memd.text import PRIVATE, digest, storable
 
 ErasureCause = Literal["forgotten", "private"]
 """A request to forget, or a late prompt that made its turn private."""
-_CAUSES: tuple[ErasureCause, ...] = ("forgotten", "private")
+_CAUSES: tuple[ErasureCause, ...] = get_args(ErasureCause)
 ErasureMarks = Mapping[ErasureCause, int]
 COMPACT_BYTES_MAX = 128 * 1024 * 1024
 """A file up to this size is rewritten in about two seconds, and needs as much memory meanwhile."""
@@ -32,6 +32,8 @@ def mark_erased(tx: Connection, cause: ErasureCause) -> None:
     """Mark that something was erased, in the transaction that erases it."""
     number = _read_number(tx, f"erased {cause}") + 1
     ledger.write_note(tx, f"erased {cause}", str(number))
+    ledger.drop_notes(tx, ledger.TOLD)
+    ledger.drop_notes(tx, ledger.REPOSITORY)
     fulltext.invalidate_snapshot(tx)
 
 
@@ -116,14 +118,13 @@ class ErasureBounds:
         has_place = self.project_id is not None or self.session_id is not None
         return has_place and self.since is None and self.until is None
 
-    def condition(self, table: str, project: str = "s.project_id") -> tuple[str, tuple[Any, ...]]:
-        """The condition in SQL on a row of `table`, whose project is `project`, and its values."""
+    @property
+    def condition(self) -> tuple[str, tuple[Any, ...]]:
+        """The condition in SQL on a row of one of SOURCES, and its values."""
         return join_bounds(
-            (f"{project} =", self.project_id),
-            (f"{table}.session_id =", self.session_id),
-            (f"{table}.at >=", self.since),
-            (f"{table}.at <=", self.until),
-        )
+            ("project_id =", self.project_id), ("session_id =", self.session_id),
+            ("at >=", self.since), ("at <=", self.until),
+        )  # fmt: skip
 
 
 _MOVED_TO = f"e.payload ->> '$.{ELSEWHERE}'"
@@ -133,7 +134,6 @@ _PROJECT_OF_EVENT = (
     f" (SELECT a.project_id FROM aliases a WHERE a.key = {_MOVED_TO}), n.project_id) END"
 )
 """The project of an event `e` of a session `n`: that where the session had moved to, else the session's."""
-_SUMMARY_TEXTS = ("title", "body", "topic_key", "tags", "files")
 FORGOTTEN = "[forgotten]"
 """What stands in place of a text that was forgotten in a row that stays."""
 _EDGE_PLACES = (
@@ -157,30 +157,36 @@ _DROP_DETAILS = (
     " WHERE id = ?"
 )
 _OF_PAIR = "SELECT x.id, x.at, x.{}, s.project_id, s.session_id FROM {} x JOIN summaries s ON s.id = x.newer_id"
-REMNANTS: Mapping[str, tuple[tuple[str, ...], str]] = {
-    "titles": (
-        ("title",),
-        "SELECT id, last_event_at AS at, title, project_id, id AS session_id FROM sessions",
-    ),
-    "judgments": (("reason",), _OF_PAIR.format("reason", "judgments")),
-    "supersessions": (("guard",), _OF_PAIR.format("guard", "supersessions")),
-    "injections": (("reason", "evidence"), _OF_SESSION),
-    "links": (("from_node", "to_node"), _EDGE_PLACES),
-    "quotes": (("detail",), _EDGE_PLACES),
+_EVENTS = (
+    f"SELECT e.id, e.at, e.payload, e.tool, {_PROJECT_OF_EVENT} AS project_id, e.session_id"
+    " FROM events e JOIN sessions n ON n.id = e.session_id"
+)
+_TITLES = "SELECT id, last_event_at AS at, title, project_id, id AS session_id FROM sessions"
+SOURCES: Mapping[str, tuple[tuple[str, ...], str]] = {
+    "summaries": (("title", "body", "topic_key", "tags", "files"), "summaries"),
+    "events": (("payload", "tool"), f"({_EVENTS})"),
+    "titles": (("title",), f"({_TITLES})"),
+    "judgments": (("reason",), f"({_OF_PAIR.format('reason', 'judgments')})"),
+    "supersessions": (("guard",), f"({_OF_PAIR.format('guard', 'supersessions')})"),
+    "injections": (("reason", "evidence"), f"({_OF_SESSION})"),
+    "links": (("from_node", "to_node"), f"({_EDGE_PLACES})"),
+    "quotes": (("detail",), f"({_EDGE_PLACES})"),
 }
-"""What repeats words beside summaries and events: name → (columns, rows with project, session and time)."""
-REMNANT_TABLES = {
-    "titles": "sessions", "judgments": "judgments", "supersessions": "supersessions",
-    "injections": "injections", "links": "edges", "quotes": "edges",
-}  # fmt: skip
-_REMNANT_TIMES = {"titles": "started_at"}
+"""Everything that may say words: name → (columns with words, rows with project, session and time).
+
+All but summaries and events are remnants: they repeat words.
+"""
+_REMNANT_TABLES = {"titles": "sessions", "links": "edges", "quotes": "edges"}
+"""Where it is not the name of the remnant."""
+_WRITTEN = {"summaries": "min(at, created_at)", "sessions": "started_at"}
+"""Table → when its rows were written, if not `at`."""
 _REMNANT_CHANGES = {
-    "titles": ("UPDATE sessions SET title = NULL WHERE id = ?",),
-    "judgments": (f"UPDATE judgments SET reason = '{FORGOTTEN}' WHERE id = ?",),
-    "supersessions": (f"UPDATE supersessions SET guard = '{FORGOTTEN}' WHERE id = ?",),
-    "injections": (f"UPDATE injections SET reason = '{FORGOTTEN}', evidence = '' WHERE id = ?",),
-    "links": ("DELETE FROM edges WHERE id = ?",),
-    "quotes": (_DROP_DETAILS,),
+    "titles": "UPDATE sessions SET title = NULL WHERE id = ?",
+    "judgments": f"UPDATE judgments SET reason = '{FORGOTTEN}' WHERE id = ?",
+    "supersessions": f"UPDATE supersessions SET guard = '{FORGOTTEN}' WHERE id = ?",
+    "injections": f"UPDATE injections SET reason = '{FORGOTTEN}', evidence = '' WHERE id = ?",
+    "links": "DELETE FROM edges WHERE id = ?",
+    "quotes": _DROP_DETAILS,
 }
 _AT_EITHER = (
     "({end}_kind = 'summary' AND CAST({end}_id AS INTEGER) IN (SELECT value FROM json_each(?1))"
@@ -204,12 +210,6 @@ _ATTACHED = {
 """What goes with summaries (?1, a JSON list) and events (?2)."""
 
 
-def summaries_within(tx: Connection, bounds: ErasureBounds) -> list[int]:
-    """The ids of the summaries within these bounds, in order."""
-    where, values = bounds.condition("s")
-    return fetch_ids(tx, f"SELECT s.id FROM summaries s WHERE {where} ORDER BY s.id", values)
-
-
 def directories(tx: Connection) -> set[str]:
     """Return the directories of projects and sessions; almost every event names one of them."""
     rows = tx.execute("SELECT key FROM projects UNION SELECT directory FROM sessions")
@@ -220,45 +220,26 @@ RowCheck = Callable[[str], bool]
 """Takes all the text of a row, JSON as it is stored, and says whether to read the row."""
 
 
-def summary_texts(tx: Connection, bounds: ErasureBounds, check: RowCheck) -> Iterator[TextRow]:
-    """The text of the summaries within these bounds that pass the check, in order of id."""
-    where, values = bounds.condition("s")
-    return _checked_texts(
-        tx, _SUMMARY_TEXTS, f"SELECT s.id, {{}} FROM summaries s WHERE {where}", values, check
-    )
+def ids_within(tx: Connection, source: str, bounds: ErasureBounds) -> list[int]:
+    """The ids of the rows of one of SOURCES within these bounds, in order."""
+    where, values = bounds.condition
+    return fetch_ids(tx, f"SELECT id FROM {SOURCES[source][1]} WHERE {where} ORDER BY id", values)
 
 
-def event_texts(tx: Connection, bounds: ErasureBounds, check: RowCheck) -> Iterator[TextRow]:
-    """The text of the events within these bounds that pass the check, in order of id."""
-    where, values = bounds.condition("e", _PROJECT_OF_EVENT)
-    source = "SELECT e.id, {} FROM events e JOIN sessions n ON n.id = e.session_id WHERE " + where
-    return _checked_texts(tx, ("payload", "tool"), source, values, check)
-
-
-def remnant_texts(
-    tx: Connection, table: str, bounds: ErasureBounds, check: RowCheck
+def texts_within(
+    tx: Connection, source: str, bounds: ErasureBounds, check: RowCheck
 ) -> Iterator[TextRow]:
-    """The text of the rows of one of REMNANTS within these bounds that pass the check."""
-    columns, source = REMNANTS[table]
-    where, values = bounds.condition("r", "r.project_id")
-    return _checked_texts(
-        tx, columns, f"SELECT r.id, {{}} FROM ({source}) r WHERE {where}", values, check
-    )
-
-
-def _checked_texts(
-    tx: Connection, columns: tuple[str, ...], source: str, values: Sequence[Any], check: RowCheck
-) -> Iterator[TextRow]:
-    rows = tx.execute(f"{source.format(', '.join(columns))} ORDER BY 1", tuple(values))
-    for number, *texts in rows:
-        found = {name: str(v) for name, v in zip(columns, texts, strict=True) if v is not None}
-        if check("\0".join(found.values())):
-            yield TextRow(int(number), found)
+    """The words of the rows of one of SOURCES within these bounds that pass the check, in order of id."""
+    columns, rows = SOURCES[source]
+    where, values = bounds.condition
+    for row in _select_texts(tx, columns, f"{rows} WHERE {where} ORDER BY id", values):
+        if check("\0".join(row.texts.values())):
+            yield row
 
 
 def imported_paths(tx: Connection) -> list[str]:
     """The path of every file that an import has read."""
-    return [str(path) for (path,) in tx.execute("SELECT path FROM imports ORDER BY path")]
+    return fetch_column(tx, "SELECT path FROM imports ORDER BY path")
 
 
 def names_that_stay(tx: Connection) -> Iterator[tuple[str, str]]:
@@ -270,23 +251,22 @@ def names_that_stay(tx: Connection) -> Iterator[tuple[str, str]]:
 
 
 def erase_remnants(tx: Connection, rows: Mapping[str, Sequence[int]], now: int) -> None:
-    """Erase the text of these rows of REMNANTS. Their other columns stay, except of links."""
+    """Erase the text of these rows of remnants. Their other columns stay, except of links."""
     links = frozenset(rows.get("links", ()))
     for number, name in named_links(tx) if links else ():
         if number in links:
             ledger.record_forgotten(tx, name, now)
     for table, ids in rows.items():
-        for change in _REMNANT_CHANGES[table]:
-            tx.executemany(change, [(number,) for number in ids])
+        tx.executemany(_REMNANT_CHANGES[table], [(number,) for number in ids])
 
 
 def named_links(tx: Connection) -> list[tuple[int, str]]:
     """(id, hash of its ends) of every edge that begins or ends at a name, such as that of a file."""
-    rows: list[tuple[Any, ...]] = tx.execute(
+    sql = (
         "SELECT id, from_kind, from_id, type, to_kind, to_id FROM edges"
         " WHERE from_kind NOT IN ('summary', 'event') OR to_kind NOT IN ('summary', 'event')"
-    ).fetchall()
-    return [(int(number), digest("edge", *ends)) for number, *ends in rows]
+    )
+    return [(number, digest("edge", *ends)) for number, *ends in fetch_all(tx, sql)]
 
 
 def forget_imported_files(tx: Connection, paths: Sequence[str], now: int) -> None:
@@ -316,26 +296,14 @@ def count_attached(
     return {name: count for name, count in counts.items() if count}
 
 
-def events_within(tx: Connection, bounds: ErasureBounds) -> list[int]:
-    """The ids of the events within these bounds, in order."""
-    where, values = bounds.condition("e", _PROJECT_OF_EVENT)
-    return fetch_ids(
-        tx,
-        "SELECT e.id FROM events e JOIN sessions n ON n.id = e.session_id"
-        f" WHERE {where} ORDER BY e.id",
-        values,
-    )
-
-
 def prompts_among(tx: Connection, event_ids: Sequence[int]) -> list[int]:
     """Return those of these events that the user spoke: prompts, and what the user said to a tool call; in order."""
-    return fetch_ids(
-        tx,
+    sql = (
         "SELECT id FROM events WHERE (kind = 'prompt' OR kind = 'tool_refused' AND payload ->> '$.said' <> '')"
         " AND id IN (SELECT value FROM json_each(?))"
-        " ORDER BY id",
-        (json.dumps(event_ids),),
+        " ORDER BY id"
     )
+    return fetch_ids(tx, sql, (json.dumps(event_ids),))
 
 
 def sessions_within(tx: Connection, bounds: ErasureBounds) -> list[int]:
@@ -357,20 +325,18 @@ def oldest_time(
 
     UTC milliseconds; None without any. No older file contains one of them.
     """
+    tables = [(_REMNANT_TABLES.get(name, name), ids) for name, ids in remnants.items()]
     times = (
         fetch_int(
             tx,
-            f"SELECT min({column}) FROM {table} WHERE id IN (SELECT value FROM json_each(?))",
+            f"SELECT min({_WRITTEN.get(table, 'at')}) FROM {table} WHERE id IN (SELECT value FROM json_each(?))",
             (json.dumps(ids),),
         )
-        for table, column, ids in (
-            ("summaries", "min(at, created_at)", memories),
-            ("events", "at", happened),
-            ("sessions", "started_at", begun),
-            *(
-                (REMNANT_TABLES[name], _REMNANT_TIMES.get(name, "at"), i)
-                for name, i in remnants.items()
-            ),
+        for table, ids in (
+            ("summaries", memories),
+            ("events", happened),
+            ("sessions", begun),
+            *tables,
         )
     )
     return min((time for time in times if time is not None), default=None)
@@ -420,27 +386,24 @@ LOOKUP_COLUMNS = (
 
 def read_texts(tx: Connection, table: TextTable, after: int, limit: int) -> list[TextRow]:
     """The next rows after an id, in order."""
-    return _select_texts(tx, table, "id > ? ORDER BY id LIMIT ?", (after, limit))
+    source = f"{table.name} WHERE id > ? ORDER BY id LIMIT ?"
+    return list(_select_texts(tx, table.columns, source, (after, limit)))
 
 
 def texts_by_ids(tx: Connection, table: TextTable, ids: Sequence[int]) -> list[TextRow]:
     """Return these rows; deleted ones are left out."""
-    return _select_texts(tx, table, f"id IN ({marks(ids)})", tuple(ids))
+    source = f"{table.name} WHERE id IN ({marks(ids)})"
+    return list(_select_texts(tx, table.columns, source, tuple(ids)))
 
 
 def _select_texts(
-    tx: Connection, table: TextTable, where: str, values: tuple[int, ...]
-) -> list[TextRow]:
-    rows = tx.execute(
-        f"SELECT id, {', '.join(table.columns)} FROM {table.name} WHERE {where}", values
-    )
-    return [
-        TextRow(
-            int(number),
-            {c: str(v) for c, v in zip(table.columns, texts, strict=True) if v is not None},
-        )
-        for number, *texts in rows
-    ]
+    tx: Connection, columns: Sequence[str], source: str, values: Sequence[object]
+) -> Iterator[TextRow]:
+    for number, *texts in tx.execute(
+        f"SELECT id, {', '.join(columns)} FROM {source}", tuple(values)
+    ):
+        said = zip(columns, texts, strict=True)
+        yield TextRow(number, {column: str(text) for column, text in said if text is not None})
 
 
 def write_texts(tx: Connection, table: TextTable, row: TextRow, changed: Mapping[str, str]) -> None:
@@ -449,10 +412,8 @@ def write_texts(tx: Connection, table: TextTable, row: TextRow, changed: Mapping
         return
     assignments = ", ".join(f"{column} = ?" for column in changed)
     # Two edges whose nodes have become equal become one.
-    tx.execute(
-        f"UPDATE OR REPLACE {table.name} SET {assignments} WHERE id = ?",
-        (*map(storable, changed.values()), row.id),
-    )
+    sql = f"UPDATE OR REPLACE {table.name} SET {assignments} WHERE id = ?"
+    tx.execute(sql, (*map(storable, changed.values()), row.id))
     if table.name == "summaries":
         tx.execute("UPDATE summaries SET consolidated = 0 WHERE id = ?", (row.id,))
         now = {**row.texts, **changed}
@@ -501,27 +462,25 @@ def events_to_compact(
     tx: Connection, window: tuple[int, int], before: int, spoken: Sequence[str], limit: int
 ) -> list[CompactableEvent]:
     """Distilled events in (after, last] from before a time, not of these kinds, not yet compacted."""
-    rows: list[tuple[Any, ...]] = tx.execute(
+    sql = (
         "SELECT e.id, e.payload FROM events e WHERE e.id > ? AND e.id <= ? AND e.at < ?"
         f" AND e.kind NOT IN ({marks(spoken)})"
         " AND NOT EXISTS (SELECT 1 FROM compactions c WHERE c.event_id = e.id)"
         " AND NOT EXISTS (SELECT 1 FROM events p WHERE p.distilled = 0"
-        " AND p.session_id = e.session_id) ORDER BY e.id LIMIT ?",
-        (*window, before, *spoken, limit),
-    ).fetchall()
+        " AND p.session_id = e.session_id) ORDER BY e.id LIMIT ?"
+    )
     return [
-        CompactableEvent(int(number), json.loads(text), len(text.encode()), _quotes_of(tx, number))
-        for number, text in rows
+        CompactableEvent(number, json.loads(text), len(text.encode()), _quotes_of(tx, number))
+        for number, text in fetch_all(tx, sql, (*window, before, *spoken, limit))
     ]
 
 
 def _quotes_of(tx: Connection, event_id: int) -> tuple[str, ...]:
-    rows = tx.execute(
+    sql = (
         "SELECT detail ->> '$.quote' FROM edges WHERE to_kind = 'event' AND to_id = ?"
-        " AND type = 'derives_from' ORDER BY id",
-        (str(event_id),),
+        " AND type = 'derives_from' ORDER BY id"
     )
-    return tuple(str(quote) for (quote,) in rows if quote)
+    return tuple(filter(None, fetch_column(tx, sql, (str(event_id),))))
 
 
 def compact_event(tx: Connection, old: CompactableEvent, text: str, now: int) -> None:
@@ -534,12 +493,11 @@ def compact_event(tx: Connection, old: CompactableEvent, text: str, now: int) ->
 
 def expired_summaries(tx: Connection, before: int, limit: int) -> list[int]:
     """Memories that expired before a time and are not pinned. What was rejected stays: it is the measure of what repeats it."""
-    return fetch_ids(
-        tx,
+    sql = (
         "SELECT id FROM summaries WHERE expires_at < ? AND pinned_at IS NULL"
-        f" AND NOT {REJECTED.format('summaries.id')} ORDER BY id LIMIT ?",
-        (before, limit),
+        f" AND NOT {REJECTED.format('summaries.id')} ORDER BY id LIMIT ?"
     )
+    return fetch_ids(tx, sql, (before, limit))
 
 
 def delete_memory(tx: Connection, summary_id: int | None) -> bool:
@@ -551,29 +509,20 @@ def delete_memory(tx: Connection, summary_id: int | None) -> bool:
     return True
 
 
-def delete_expired(tx: Connection, summary_ids: Sequence[int]) -> None:
-    """Delete expired memories, which may come again."""
-    for number in summary_ids:
-        delete_memory(tx, number)
-
-
 def idle_summaries(tx: Connection, idle: IdleCriteria, limit: int) -> list[int]:
     """Captured memories that are old, of low quality, stated once, not by the user, and never returned by an answer."""
-    return fetch_ids(
-        tx,
+    sql = (
         "SELECT s.id FROM summaries s WHERE s.tier = 'captured' AND s.at < ?1 AND s.updated_at < ?1"
         " AND s.quality < ?2 AND s.duplicates = 1 AND s.pinned_at IS NULL AND s.archived_at IS NULL"
         f" AND s.authority < {Authority.USER_PROMPT.code}"
         " AND s.kind NOT IN ('instruction', 'preference', 'decision')"
         " AND NOT EXISTS (SELECT 1 FROM uses u WHERE u.summary_id = s.id AND u.count + u.helped > 0)"
-        f" AND {NOT_SUPERSEDED} ORDER BY s.id LIMIT ?3",
-        (idle.before, idle.quality, limit),
+        f" AND {NOT_SUPERSEDED} ORDER BY s.id LIMIT ?3"
     )
+    return fetch_ids(tx, sql, (idle.before, idle.quality, limit))
 
 
 def archive_summaries(tx: Connection, summary_ids: Sequence[int], now: int) -> None:
     """Hide memories as superseded ones are hidden; when repeated or pinned, they show again."""
-    tx.executemany(
-        "UPDATE summaries SET archived_at = ? WHERE id = ?",
-        [(now, number) for number in summary_ids],
-    )
+    sql = "UPDATE summaries SET archived_at = ? WHERE id = ?"
+    tx.executemany(sql, [(now, number) for number in summary_ids])

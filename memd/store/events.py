@@ -12,23 +12,39 @@ from apsw import Connection
 
 from memd.models import AGENTS_IMPORT, ELSEWHERE, Event, EventKind, NewEvent
 from memd.store.filter import marks
-from memd.store.queries import compact_json, count_rows, fetch_ids, fetch_int, has_rows
+from memd.store.queries import (
+    compact_json,
+    count_rows,
+    fetch_all,
+    fetch_column,
+    fetch_ids,
+    fetch_int,
+    fetch_rows,
+    has_rows,
+)
 from memd.text import storable
 
 _COLUMNS = "id, session_id, kind, name, at, payload, source, turn, tool, agent"
 """In the order of the fields of Event."""
 _IN_MARKS_INDEX = "kind IN ('prompt', 'session_start', 'compact_start')"
 """The condition of the partial index `events_marks`. Named explicitly, because the planner does not know how few rows it has."""
+_IS_UNKNOWN = "session_id IN (SELECT id FROM sessions WHERE client = 'unknown')"
 SPOKEN_KINDS = (EventKind.PROMPT, EventKind.STOP, EventKind.AGENT_TEXT)
 _PROMPTS = (
     f"events INDEXED BY events_marks WHERE session_id = ? AND {_IN_MARKS_INDEX} AND kind = 'prompt'"
 )
 
 
-def _to_event(row: tuple[Any, ...]) -> Event:
+def _to_event(*row: Any) -> Event:
     values = list(row)
     values[2], values[5] = EventKind(row[2]), json.loads(row[5])
     return Event(*values)
+
+
+def _events_of(tx: Connection, session_id: int, rest: str, *values: object) -> list[Event]:
+    """The events of a session that meet the rest of a query."""
+    sql = f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND {rest}"
+    return fetch_rows(tx, _to_event, sql, (session_id, *values))
 
 
 def append_event(tx: Connection, event: NewEvent, session_id: int) -> tuple[int, bool]:
@@ -53,10 +69,8 @@ def append_event(tx: Connection, event: NewEvent, session_id: int) -> tuple[int,
 
 def attribute_to_source(tx: Connection, event_id: int, source: str) -> bool:
     """Attribute to this source, and distill again, an event that only an agent reported so far; False if another did."""
-    tx.execute(
-        "UPDATE events SET source = ?, distilled = 0 WHERE id = ? AND source = ?",
-        (source, event_id, AGENTS_IMPORT),
-    )
+    sql = "UPDATE events SET source = ?, distilled = 0 WHERE id = ? AND source = ?"
+    tx.execute(sql, (source, event_id, AGENTS_IMPORT))
     return tx.changes() > 0
 
 
@@ -83,29 +97,22 @@ def date_earlier(tx: Connection, event_id: int, at: int) -> bool:
 
 def known_keys(tx: Connection, keys: Sequence[str]) -> set[str]:
     """Return the idempotency keys among these under which an event is stored."""
-    rows = tx.execute(
-        "SELECT key FROM events WHERE key IN (SELECT value FROM json_each(?))", (json.dumps(keys),)
-    )
-    return {str(key) for (key,) in rows}
+    sql = "SELECT key FROM events WHERE key IN (SELECT value FROM json_each(?))"
+    return set(fetch_column(tx, sql, (json.dumps(keys),)))
 
 
 def spoken_around(
     tx: Connection, session_id: int, kind: EventKind, since: int, until: int
 ) -> list[Event]:
     """Events of this kind of a session's own agent from `since` to `until`; at most 50."""
-    rows = tx.execute(
-        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND at BETWEEN ? AND ? AND kind = ?"
-        " AND agent IS NULL ORDER BY at, id LIMIT 50",
-        (session_id, since, until, kind.value),
-    )
-    return [_to_event(row) for row in rows]
+    rest = "at BETWEEN ? AND ? AND kind = ? AND agent IS NULL ORDER BY at, id LIMIT 50"
+    return _events_of(tx, session_id, rest, since, until, kind.value)
 
 
 def has_hook_events(tx: Connection, session_id: int) -> bool:
     """Return whether hooks delivered any event of a session."""
-    return has_rows(
-        tx, "events WHERE session_id = ? AND source IN ('live', 'spool')", (session_id,)
-    )
+    sql = "events WHERE session_id = ? AND source IN ('live', 'spool')"
+    return has_rows(tx, sql, (session_id,))
 
 
 def has_prompt(tx: Connection, session_id: int) -> bool:
@@ -115,67 +122,50 @@ def has_prompt(tx: Connection, session_id: int) -> bool:
 
 def prompts_of_turn(tx: Connection, session_id: int, turn: str) -> list[tuple[int, str]]:
     """(time, text) of a turn's own prompts, oldest first; one, unless the client used its id again."""
-    rows = tx.execute(
-        f"SELECT at, payload ->> '$.prompt' FROM {_PROMPTS} AND turn = ? ORDER BY at, id",
-        (session_id, storable(turn)),
-    )
-    return [(int(at), str(text)) for at, text in rows]
+    sql = f"SELECT at, coalesce(payload ->> '$.prompt', '') FROM {_PROMPTS} AND turn = ? ORDER BY at, id"
+    return fetch_all(tx, sql, (session_id, storable(turn)))
 
 
 def prompt_before(tx: Connection, session_id: int, turn: str | None, at: int) -> str | None:
     """The text of the last prompt before this time; None if it belongs to another turn, or there is none."""
-    last = tx.execute(
-        f"SELECT payload ->> '$.prompt', turn FROM {_PROMPTS} AND at <= ?"
-        " ORDER BY at DESC, id DESC LIMIT 1",
-        (session_id, at),
-    ).fetchone()
+    sql = f"SELECT payload ->> '$.prompt', turn FROM {_PROMPTS} AND at <= ? ORDER BY at DESC, id DESC LIMIT 1"
+    last = tx.execute(sql, (session_id, at)).fetchone()
     return None if last is None or (turn and last[1]) else str(last[0])
 
 
 def last_prompts(tx: Connection, session_id: int, until: int, limit: int) -> list[Event]:
     """A session's latest prompts up to a time, latest first, without those that an agent's shell imported."""
-    rows = tx.execute(
-        f"SELECT {_COLUMNS} FROM {_PROMPTS} AND at <= ? AND source <> ? ORDER BY at DESC LIMIT ?",
-        (session_id, until, AGENTS_IMPORT, limit),
-    )
-    return [_to_event(row) for row in rows]
+    sql = f"SELECT {_COLUMNS} FROM {_PROMPTS} AND at <= ? AND source <> ? ORDER BY at DESC LIMIT ?"
+    return fetch_rows(tx, _to_event, sql, (session_id, until, AGENTS_IMPORT, limit))
 
 
 def prompts_before(tx: Connection, session_id: int, at: int) -> list[str]:
     """The text of every prompt of a session up to a time."""
-    rows = tx.execute(
-        f"SELECT payload ->> '$.prompt' FROM {_PROMPTS} AND at <= ?", (session_id, at)
-    )
-    return [str(text) for (text,) in rows]
+    sql = f"SELECT coalesce(payload ->> '$.prompt', '') FROM {_PROMPTS} AND at <= ?"
+    return fetch_column(tx, sql, (session_id, at))
 
 
 def prompts_except(tx: Connection, session_id: int, event_id: int | None, limit: int) -> list[str]:
     """The latest prompts of a session, leaving out this event's."""
-    rows = tx.execute(
-        f"SELECT payload ->> '$.prompt' FROM {_PROMPTS} AND id IS NOT ? ORDER BY at DESC LIMIT ?",
-        (session_id, event_id, limit),
-    )
-    return [str(text) for (text,) in rows if text]
+    sql = f"SELECT payload ->> '$.prompt' FROM {_PROMPTS} AND id IS NOT ? ORDER BY at DESC LIMIT ?"
+    return list(filter(None, fetch_column(tx, sql, (session_id, event_id, limit))))
 
 
 def turn_ids_except_prompt(
     tx: Connection, session_id: int, turn: str, since: int, until: int
 ) -> list[int]:
     """The ids of a turn's events from `since` to before `until`, without prompts, starts and ends of the session."""
-    return fetch_ids(
-        tx,
+    sql = (
         "SELECT id FROM events WHERE session_id = ? AND turn = ? AND at >= ? AND at < ?"
-        " AND kind NOT IN ('prompt', 'session_start', 'session_end')",
-        (session_id, storable(turn), since, until),
+        " AND kind NOT IN ('prompt', 'session_start', 'session_end')"
     )
+    return fetch_ids(tx, sql, (session_id, storable(turn), since, until))
 
 
 def project_key_elsewhere(tx: Connection, event_id: int) -> str | None:
     """The key of an event's project where that is not its session's; else None."""
-    found = tx.execute(
-        "SELECT payload ->> ? FROM events WHERE id = ?", (f"$.{ELSEWHERE}", event_id)
-    ).get
-    return None if found is None else str(found)
+    sql = f"SELECT payload ->> '$.{ELSEWHERE}' FROM events WHERE id = ?"
+    return next(iter(fetch_column(tx, sql, (event_id,))), None)
 
 
 def is_compacted(tx: Connection, event_id: int) -> bool:
@@ -185,10 +175,9 @@ def is_compacted(tx: Connection, event_id: int) -> bool:
 
 def events_state(tx: Connection, session_id: int) -> tuple[int, int]:
     """Return a value that changes once any event of a session has come or gone."""
-    row = tx.execute(
-        "SELECT count(*), coalesce(max(id), 0) FROM events WHERE session_id = ?", (session_id,)
-    ).fetchone()
-    return (int(row[0]), int(row[1])) if row else (0, 0)
+    sql = "SELECT count(*), coalesce(max(id), 0) FROM events WHERE session_id = ?"
+    ((count, last),) = tx.execute(sql, (session_id,))
+    return count, last
 
 
 def compacted_ids(tx: Connection, session_id: int) -> set[int]:
@@ -199,76 +188,59 @@ def compacted_ids(tx: Connection, session_id: int) -> set[int]:
 
 def events_by_ids(tx: Connection, event_ids: Sequence[int]) -> dict[int, Event]:
     """Return these events by id; unknown ids are left out."""
-    rows = tx.execute(
-        f"SELECT {_COLUMNS} FROM events WHERE id IN ({marks(event_ids)})", tuple(event_ids)
-    )
-    return {row[0]: _to_event(row) for row in rows}
+    sql = f"SELECT {_COLUMNS} FROM events WHERE id IN ({marks(event_ids)})"
+    return {one.id: one for one in fetch_rows(tx, _to_event, sql, event_ids)}
 
 
 def session_events(tx: Connection, session_id: int, since: int, limit: int) -> list[Event]:
     """A session's events from the prompt at or before `since` on, in order of time; at most `limit`."""
-    start = fetch_int(
-        tx,
-        "SELECT max(at) FROM events WHERE session_id = ? AND at <= ? AND kind = 'prompt'",
-        (session_id, since),
-    )
-    rows = tx.execute(
-        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND at >= ? ORDER BY at, id LIMIT ?",
-        (session_id, since if start is None else start, limit),
-    )
-    return [_to_event(row) for row in rows]
+    sql = "SELECT max(at) FROM events WHERE session_id = ? AND at <= ? AND kind = 'prompt'"
+    start = fetch_int(tx, sql, (session_id, since))
+    begin = since if start is None else start
+    return _events_of(tx, session_id, "at >= ? ORDER BY at, id LIMIT ?", begin, limit)
 
 
 def events_page(
     tx: Connection, session_id: int, kinds: Sequence[EventKind], after: tuple[int, int], limit: int
 ) -> list[Event]:
     """A session's events of these kinds after a time and id, in order of time; at most `limit`."""
-    rows = tx.execute(
-        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND (at, id) > (?, ?)"
-        f" AND kind IN ({marks(kinds)}) ORDER BY at, id LIMIT ?",
-        (session_id, *after, *kinds, limit),
-    )
-    return [_to_event(row) for row in rows]
+    rest = f"(at, id) > (?, ?) AND kind IN ({marks(kinds)}) ORDER BY at, id LIMIT ?"
+    return _events_of(tx, session_id, rest, *after, *kinds, limit)
 
 
 def count_by_kind(tx: Connection, session_id: int) -> dict[str, int]:
     """Kind of event → how many of them a session has."""
-    rows = tx.execute(
-        "SELECT kind, count(*) FROM events WHERE session_id = ? GROUP BY 1", (session_id,)
-    )
-    return {str(kind): int(count) for kind, count in rows}
+    sql = "SELECT kind, count(*) FROM events WHERE session_id = ? GROUP BY 1"
+    return dict(tx.execute(sql, (session_id,)))
 
 
 def changed_files(tx: Connection, session_id: int, limit: int) -> list[str]:
     """The files that a session changed with its tools, the first one first."""
-    rows = tx.execute(
+    sql = (
         "SELECT payload ->> '$.tool_input.file_path' AS file FROM events WHERE session_id = ? AND kind = 'tool_result'"
-        " AND tool IN ('Edit', 'MultiEdit', 'NotebookEdit', 'Write') AND file IS NOT NULL GROUP BY 1 ORDER BY min(at) LIMIT ?",
-        (session_id, limit),
+        " AND tool IN ('Edit', 'MultiEdit', 'NotebookEdit', 'Write') AND file IS NOT NULL GROUP BY 1 ORDER BY min(at) LIMIT ?"
     )
-    return [str(file) for (file,) in rows]
+    return fetch_column(tx, sql, (session_id, limit))
 
 
 def sessions_around(
     tx: Connection, project_id: int, since: int, until: int, limit: int
 ) -> list[int]:
     """The sessions that ran between these times, the project's own and the last ones first; at most `limit`."""
-    rows = tx.execute(
+    sql = (
         "SELECT id FROM sessions WHERE started_at <= ? AND last_event_at >= ?"
-        " ORDER BY project_id = ? DESC, last_event_at DESC LIMIT ?",
-        (until, since, project_id, limit),
+        " ORDER BY project_id = ? DESC, last_event_at DESC LIMIT ?"
     )
-    return [row[0] for row in rows]
+    return fetch_ids(tx, sql, (until, since, project_id, limit))
 
 
 def turn_events(tx: Connection, session_id: int, turns: Sequence[str], limit: int) -> list[Event]:
     """The events of these turns of a session, prompts and answers first; at most `limit`."""
-    rows = tx.execute(
-        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND turn IN ({marks(turns)})"
-        " ORDER BY kind NOT IN ('prompt', 'stop', 'compact_end', 'tool_refused'), at, id LIMIT ?",
-        (session_id, *turns, limit),
+    rest = (
+        f"turn IN ({marks(turns)})"
+        " ORDER BY kind NOT IN ('prompt', 'stop', 'compact_end', 'tool_refused'), at, id LIMIT ?"
     )
-    return [_to_event(row) for row in rows]
+    return _events_of(tx, session_id, rest, *turns, limit)
 
 
 def spoken_events(  # noqa: PLR0913  # a span, what is around it, and which kinds
@@ -279,22 +251,17 @@ def spoken_events(  # noqa: PLR0913  # a span, what is around it, and which kind
 
     `before` and `after`: the number of prompts to add before and after these times.
     """
-    first = fetch_int(
+    sql = f"SELECT min(at) FROM (SELECT at FROM {_PROMPTS} AND at < ? ORDER BY at DESC LIMIT ?)"
+    first = fetch_int(tx, sql, (session_id, since, before))
+    sql = f"SELECT at FROM {_PROMPTS} AND at > ? ORDER BY at LIMIT 1 OFFSET ?"
+    beyond = fetch_int(tx, sql, (session_id, until, after))
+    return fetch_rows(
         tx,
-        f"SELECT min(at) FROM (SELECT at FROM {_PROMPTS} AND at < ? ORDER BY at DESC LIMIT ?)",
-        (session_id, since, before),
-    )
-    beyond = fetch_int(
-        tx,
-        f"SELECT at FROM {_PROMPTS} AND at > ? ORDER BY at LIMIT 1 OFFSET ?",
-        (session_id, until, after),
-    )
-    rows = tx.execute(
+        _to_event,
         f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND at >= ? AND (? IS NULL OR at < ?)"
         f" AND kind IN ({marks(kinds)}) AND agent IS NULL ORDER BY at, id",
         (session_id, since if first is None else first, beyond, beyond, *kinds),
     )
-    return [_to_event(row) for row in rows]
 
 
 def spoken_record(tx: Connection, session_id: int) -> list[Event]:
@@ -302,23 +269,21 @@ def spoken_record(tx: Connection, session_id: int) -> list[Event]:
 
     What an agent's shell imported is left out: it says whatever that agent likes.
     """
-    rows = tx.execute(
-        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND agent IS NULL AND source <> ? AND (kind IN ({marks(SPOKEN_KINDS)})"
+    rest = (
+        f"agent IS NULL AND source <> ? AND (kind IN ({marks(SPOKEN_KINDS)})"
         " OR kind IN ('agent_text', 'tool_refused') OR (kind = 'tool_result' AND tool IN ('AskUserQuestion', 'ExitPlanMode')))"
-        " ORDER BY at, id",
-        (session_id, AGENTS_IMPORT, *SPOKEN_KINDS),
+        " ORDER BY at, id"
     )
-    return [_to_event(row) for row in rows]
+    return _events_of(tx, session_id, rest, AGENTS_IMPORT, *SPOKEN_KINDS)
 
 
 def commands_since(tx: Connection, session_id: int, at: int) -> list[str]:
     """The commands that a session ran after a time, in order."""
-    rows = tx.execute(
+    sql = (
         "SELECT payload ->> '$.tool_input.command' FROM events WHERE session_id = ? AND at > ?"
-        " AND kind = 'tool_result' AND payload ->> '$.tool_input.command' IS NOT NULL ORDER BY at, id",
-        (session_id, at),
+        " AND kind = 'tool_result' AND payload ->> '$.tool_input.command' IS NOT NULL ORDER BY at, id"
     )
-    return [str(command) for (command,) in rows]
+    return fetch_column(tx, sql, (session_id, at))
 
 
 @dataclass(frozen=True, slots=True)
@@ -341,53 +306,40 @@ def latest_calls(tx: Connection, session_id: int, limit: int) -> list[PastCall]:
         " AND tool IN ('Bash', 'Edit', 'MultiEdit', 'NotebookEdit', 'Write') ORDER BY at DESC, id DESC LIMIT ?",
         (session_id, limit),
     )
-    return [
-        PastCall(tool, bool(done), str(line), str(file), str(place))
-        for tool, done, line, file, place in rows
-    ]
+    return [PastCall(tool, bool(done), *rest) for tool, done, *rest in rows]
 
 
 def results_containing(tx: Connection, session_id: int, word: str, limit: int) -> list[Event]:
     """Results and failures of a session's tools, its subagents' too, that have a word, the latest first."""
-    rows = tx.execute(
-        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND kind IN ('tool_result', 'tool_failure')"
-        " AND instr(lower(payload), lower(?)) > 0 AND coalesce(tool, '') != 'AskUserQuestion' ORDER BY at DESC, id DESC LIMIT ?",
-        (session_id, word, limit),
+    rest = (
+        "kind IN ('tool_result', 'tool_failure')"
+        " AND instr(lower(payload), lower(?)) > 0 AND coalesce(tool, '') != 'AskUserQuestion' ORDER BY at DESC, id DESC LIMIT ?"
     )
-    return [_to_event(row) for row in rows]
+    return _events_of(tx, session_id, rest, word, limit)
 
 
 def last_agent_text(tx: Connection, session_id: int, since: int, until: int) -> Event | None:
     """Return the last text of a session's own agent from `since` to before `until`; None if there is none."""
-    row = tx.execute(
-        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND at >= ? AND at < ?"
-        " AND kind = 'agent_text' AND agent IS NULL ORDER BY at DESC, id DESC LIMIT 1",
-        (session_id, since, until),
-    ).fetchone()
-    return None if row is None else _to_event(row)
+    rest = "at >= ? AND at < ? AND kind = 'agent_text' AND agent IS NULL ORDER BY at DESC, id DESC LIMIT 1"
+    return next(iter(_events_of(tx, session_id, rest, since, until)), None)
 
 
 def last_answer(tx: Connection, session_id: int) -> Event | None:
     """Return what a session's own agent said last; None if it said nothing."""
-    row = tx.execute(
-        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND kind IN ('stop', 'agent_text') AND agent IS NULL"
+    rest = (
+        "kind IN ('stop', 'agent_text') AND agent IS NULL"
         " AND coalesce(payload ->> '$.last_assistant_message', payload ->> '$.text', '') <> ''"
-        " ORDER BY at DESC, id DESC LIMIT 1",
-        (session_id,),
-    ).fetchone()
-    return None if row is None else _to_event(row)
+        " ORDER BY at DESC, id DESC LIMIT 1"
+    )
+    return next(iter(_events_of(tx, session_id, rest)), None)
 
 
 def events_between(
     tx: Connection, session_id: int, since: int, until: int, limit: int
 ) -> list[Event]:
     """A session's events that belong to no turn of the client, from `since` to before `until`; at most `limit`."""
-    rows = tx.execute(
-        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND at >= ? AND at < ? AND turn IS NULL"
-        " ORDER BY at, id LIMIT ?",
-        (session_id, since, until, limit),
-    )
-    return [_to_event(row) for row in rows]
+    rest = "at >= ? AND at < ? AND turn IS NULL ORDER BY at, id LIMIT ?"
+    return _events_of(tx, session_id, rest, since, until, limit)
 
 
 def count_between(tx: Connection, session_id: int, since: int, until: int) -> int:
@@ -398,12 +350,11 @@ def count_between(tx: Connection, session_id: int, since: int, until: int) -> in
 
 def tools_used(tx: Connection, session_id: int, since: int, until: int) -> set[str]:
     """The tools that a session's own agent called with success from `since` to before `until`."""
-    rows = tx.execute(
-        "SELECT DISTINCT tool FROM events WHERE session_id = ? AND at >= ? AND at < ?"
-        " AND kind = 'tool_result' AND agent IS NULL",
-        (session_id, since, until),
+    sql = (
+        "SELECT DISTINCT coalesce(tool, '') FROM events WHERE session_id = ? AND at >= ? AND at < ?"
+        " AND kind = 'tool_result' AND agent IS NULL"
     )
-    return {tool or "" for (tool,) in rows}
+    return set(fetch_column(tx, sql, (session_id, since, until)))
 
 
 def has_compacted(tx: Connection, session_id: int, since: int, until: int) -> bool:
@@ -414,28 +365,21 @@ def has_compacted(tx: Connection, session_id: int, since: int, until: int) -> bo
 
 def pending_sessions(tx: Connection) -> list[int]:
     """The sessions with events that are not distilled yet, the one with the first of these events first."""
-    return fetch_ids(
-        tx, "SELECT session_id FROM events WHERE distilled = 0 GROUP BY session_id ORDER BY min(id)"
-    )
+    sql = "SELECT session_id FROM events WHERE distilled = 0 GROUP BY session_id ORDER BY min(id)"
+    return fetch_ids(tx, sql)
 
 
 def pending_ids(tx: Connection, session_id: int) -> set[int]:
     """The ids of a session's events that are not distilled yet."""
-    return set(
-        fetch_ids(tx, "SELECT id FROM events WHERE session_id = ? AND distilled = 0", (session_id,))
-    )
+    sql = "SELECT id FROM events WHERE session_id = ? AND distilled = 0"
+    return set(fetch_ids(tx, sql, (session_id,)))
 
 
 def pending_kinds(tx: Connection, session_id: int) -> dict[EventKind, tuple[int, int, int]]:
     """Summarize a session's events that are not distilled yet: kind → (count, times of first and last)."""
-    rows = tx.execute(
-        "SELECT kind, count(*), min(at), max(at) FROM events"
-        " WHERE session_id = ? AND distilled = 0 GROUP BY kind",
-        (session_id,),
-    )
-    return {
-        EventKind(kind): (int(count), int(first), int(last)) for kind, count, first, last in rows
-    }
+    sql = "SELECT kind, count(*), min(at), max(at) FROM events WHERE session_id = ? AND distilled = 0 GROUP BY kind"
+    rows = tx.execute(sql, (session_id,))
+    return {EventKind(kind): found for kind, *found in rows}
 
 
 def count_pending(tx: Connection) -> int:
@@ -460,28 +404,21 @@ def mark_pending(tx: Connection, event_ids: Iterable[int]) -> None:
 
 def make_notification(tx: Connection, event_id: int, payload: Mapping[str, Any]) -> None:
     """Correct a prompt that nobody typed, and have its turn distilled again without it."""
-    tx.execute(
-        "UPDATE events SET kind = ?, payload = ?, distilled = 0 WHERE id = ?",
-        (EventKind.NOTIFICATION.value, storable(compact_json(payload)), event_id),
-    )
+    sql = "UPDATE events SET kind = ?, payload = ?, distilled = 0 WHERE id = ?"
+    tx.execute(sql, (EventKind.NOTIFICATION.value, storable(compact_json(payload)), event_id))
     tx.execute("DELETE FROM turns_fts WHERE rowid = ?", (event_id,))  # it is no longer said
 
 
 def mark_compactions_pending(tx: Connection, session_id: int) -> None:
     """Have the turns of a session's compactions distilled again."""
-    tx.execute(
-        "UPDATE events SET distilled = 0 WHERE session_id = ? AND kind = 'compact_end'",
-        (session_id,),
-    )
+    sql = "UPDATE events SET distilled = 0 WHERE session_id = ? AND kind = 'compact_end'"
+    tx.execute(sql, (session_id,))
 
 
 def count_prompts(tx: Connection, session_id: int, after: int, through: int) -> int:
     """Count a session's prompts in this time, in UTC milliseconds."""
-    return count_rows(
-        tx,
-        "events WHERE session_id = ? AND kind = 'prompt' AND at > ? AND at <= ?",
-        (session_id, after, through),
-    )
+    sql = "events WHERE session_id = ? AND kind = 'prompt' AND at > ? AND at <= ?"
+    return count_rows(tx, sql, (session_id, after, through))
 
 
 def event_counts(tx: Connection) -> dict[str, int | None]:
@@ -492,69 +429,68 @@ def event_counts(tx: Connection) -> dict[str, int | None]:
         "pending": count_pending(tx),
         "sessions": count_rows(tx, "sessions"),
         "last_at": tx.execute("SELECT max(last_event_at) FROM sessions").get,
-        "unknown": tx.execute(
-            "SELECT count(*) FROM events WHERE session_id IN (SELECT id FROM sessions WHERE client = 'unknown')"
-        ).get,
+        "unknown": count_rows(tx, f"events WHERE {_IS_UNKNOWN}"),
     }
 
 
 def command_descriptions(tx: Connection, project_id: int, limit: int = 200) -> dict[str, str]:
     """Command → the description that the agent gave it, for recent shell commands in this project."""
-    rows = tx.execute(
-        "SELECT json_extract(e.payload, '$.tool_input.command'), json_extract(e.payload, '$.tool_input.description')"
+    sql = (
+        "SELECT e.payload ->> '$.tool_input.command', e.payload ->> '$.tool_input.description'"
         " FROM events e JOIN sessions s ON s.id = e.session_id"
-        " WHERE s.project_id = ? AND e.tool = 'Bash' ORDER BY e.id DESC LIMIT ?",
-        (project_id, limit),
+        " WHERE s.project_id = ? AND e.tool = 'Bash' ORDER BY e.id DESC LIMIT ?"
     )
-    return {str(command): str(text) for command, text in rows if command and text}
+    found = fetch_all(tx, sql, (project_id, limit))
+    return {str(command): str(text) for command, text in found if command and text}
 
 
 def last_context_loss(tx: Connection, session_id: int) -> int | None:
     """Return when the agent last lost its context, because its session was compacted or cleared."""
-    return fetch_int(
-        tx,
+    sql = (
         f"SELECT max(at) FROM events INDEXED BY events_marks WHERE session_id = ? AND {_IN_MARKS_INDEX}"
         " AND (kind = 'compact_start'"
-        " OR kind = 'session_start' AND payload ->> '$.source' IN ('compact', 'clear'))",
-        (session_id,),
+        " OR kind = 'session_start' AND payload ->> '$.source' IN ('compact', 'clear'))"
     )
+    return fetch_int(tx, sql, (session_id,))
 
 
 def last_start_except(tx: Connection, session_id: int, event_id: int | None) -> int | None:
     """Return when a session last began or was resumed, leaving out this event."""
-    return fetch_int(
-        tx,
+    sql = (
         f"SELECT max(at) FROM events INDEXED BY events_marks WHERE session_id = ? AND {_IN_MARKS_INDEX}"
-        " AND kind = 'session_start' AND id IS NOT ?",
-        (session_id, event_id),
+        " AND kind = 'session_start' AND id IS NOT ?"
+    )
+    return fetch_int(tx, sql, (session_id, event_id))
+
+
+def has_begun_anew(tx: Connection, session_id: int) -> bool:
+    """Return whether a session's start is stored at which it had no context yet: it was not resumed, nor forked."""
+    return has_rows(
+        tx,
+        f"events INDEXED BY events_marks WHERE session_id = ? AND {_IN_MARKS_INDEX}"
+        " AND kind = 'session_start' AND payload ->> '$.source' IN ('startup', 'clear')",
+        (session_id,),
     )
 
 
 def refusals(tx: Connection, session_id: int, since: int, limit: int) -> list[Event]:
     """The latest calls of a session after a time that its user refused, in order of time."""
-    rows = tx.execute(
-        f"SELECT {_COLUMNS} FROM events WHERE session_id = ? AND at > ? AND agent IS NULL AND source <> ?"
-        " AND kind = 'tool_refused' ORDER BY at DESC, id DESC LIMIT ?",
-        (session_id, since, AGENTS_IMPORT, limit),
-    )
-    return [_to_event(row) for row in reversed(list(rows))]
+    rest = "at > ? AND agent IS NULL AND source <> ? AND kind = 'tool_refused' ORDER BY at DESC, id DESC LIMIT ?"
+    return _events_of(tx, session_id, rest, since, AGENTS_IMPORT, limit)[::-1]
 
 
 def last_time_except(tx: Connection, session_id: int, event_id: int | None) -> int | None:
     """The time of a session's last event, leaving out this event and session starts."""
-    return fetch_int(
-        tx,
+    sql = (
         "SELECT at FROM events WHERE session_id = ? AND id IS NOT ? AND kind <> 'session_start'"
-        " ORDER BY at DESC LIMIT 1",
-        (session_id, event_id),
+        " ORDER BY at DESC LIMIT 1"
     )
+    return fetch_int(tx, sql, (session_id, event_id))
 
 
 def forget_events(tx: Connection, event_ids: Sequence[int], now: int) -> int:
     """Delete these events; only the hash of each stays, so that no import brings it back."""
-    tx.executemany(
-        "INSERT OR IGNORE INTO forgotten SELECT key, ? FROM events WHERE id = ?",
-        [(now, i) for i in event_ids],
-    )
+    sql = "INSERT OR IGNORE INTO forgotten SELECT key, ? FROM events WHERE id = ?"
+    tx.executemany(sql, [(now, i) for i in event_ids])
     tx.executemany("DELETE FROM events WHERE id = ?", [(i,) for i in event_ids])
     return len(event_ids)

@@ -7,7 +7,7 @@ consolidation runs are not exported.
 
 import json
 import math
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from dataclasses import dataclass
 from typing import Any
 
@@ -213,20 +213,24 @@ def check_record(kind: str, fields: Mapping[str, Any]) -> None:
     schema = EXPORT_SCHEMA.get(kind)
     if schema is None:
         raise RecordTooNew(kind[:40])
-    for name, field in schema.fields.items():
-        if name not in fields:
-            if name in schema.added:
-                continue
-            raise BadRequest(f"this {kind} lacks the field {name!r}")
-        value = fields[name]
-        if (value is None and name in schema.optional) or field.accepts(value):
-            continue
-        if field.is_of_newer(value):
-            raise RecordTooNew(f"{kind} with {name} {str(value)[:40]}")
-        raise BadRequest(f"{name} of this {kind} must be {field.description}")
-    _, unknown = split_record(kind, fields)
+    if missing := [one for one in schema.fields if one not in {*fields, *schema.added}]:
+        raise BadRequest(f"this {kind} lacks the field {missing[0]!r}")
+    known, unknown = split_record(kind, fields)
+    check_values(kind, known, schema.fields, schema.optional)
     if not OBJECT.accepts(unknown):
         raise BadRequest(f"a {kind} with fields that are nested too deep")
+
+
+def check_values(
+    kind: str, values: Fields, types: Mapping[str, FieldType], optional: Container[str]
+) -> None:
+    """Raise BadRequest for a value that is not of its type, RecordTooNew if only a newer memd understands it."""
+    for name, value in values.items():
+        if (value is None and name in optional) or types[name].accepts(value):
+            continue
+        if types[name].is_of_newer(value):
+            raise RecordTooNew(f"{kind} with {name} {str(value)[:40]}")
+        raise BadRequest(f"{name} of this {kind} must be {types[name].description}")
 
 
 def redact_record(kind: str, fields: Mapping[str, Any], redact: Callable[[Any], Any]) -> Fields:

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from memd.store.filter import NOT_SUPERSEDED, REJECTED, marks
 from memd.store.ledger import read_note, write_note
-from memd.store.queries import count_rows, fetch_ids, fetch_int, has_rows
+from memd.store.queries import count_rows, fetch_all, fetch_column, fetch_ids, fetch_int, has_rows
 from memd.store.types import IndexRow, NewPassage, StoredPassage
 
 # ── Packed postings ────────────────────────────────────────────────────────────────────────────
@@ -275,21 +275,17 @@ def terms_in_order(tx: Connection) -> tuple[bytes, bytes]:
 
 def match_passages(tx: Connection, expression: str, limit: int) -> list[tuple[int, float]]:
     """(passage id, −bm25) for an FTS5 expression, which `recall` has quoted; best first."""
-    rows = tx.execute(
+    sql = (
         "SELECT rowid, -bm25(passages_fts, 2.0, 1.0, 1.0) FROM passages_fts"
-        " WHERE passages_fts MATCH ? ORDER BY rank LIMIT ?",
-        (expression, limit),
+        " WHERE passages_fts MATCH ? ORDER BY rank LIMIT ?"
     )
-    return [(int(number), float(score)) for number, score in rows]
+    return fetch_all(tx, sql, (expression, limit))
 
 
 def newest_matches(tx: Connection, expression: str, limit: int) -> list[int]:
     """The ids of the newest passages that match an FTS5 expression."""
-    rows = tx.execute(
-        "SELECT rowid FROM passages_fts WHERE passages_fts MATCH ? ORDER BY rowid DESC LIMIT ?",
-        (expression, limit),
-    )
-    return [int(number) for (number,) in rows]
+    sql = "SELECT rowid FROM passages_fts WHERE passages_fts MATCH ? ORDER BY rowid DESC LIMIT ?"
+    return fetch_column(tx, sql, (expression, limit))
 
 
 def indexed_texts(tx: Connection, passage_ids: Sequence[int]) -> dict[int, str]:
@@ -351,8 +347,7 @@ def purge_passages(tx: Connection) -> None:
 
 def pending_changes(tx: Connection, limit: int) -> list[tuple[int, int]]:
     """(seq, summary id) of the oldest changes."""
-    rows = tx.execute("SELECT seq, summary_id FROM changes ORDER BY seq LIMIT ?", (limit,))
-    return [(int(seq), int(summary_id)) for seq, summary_id in rows]
+    return fetch_all(tx, "SELECT seq, summary_id FROM changes ORDER BY seq LIMIT ?", (limit,))
 
 
 def remove_changes(tx: Connection, seqs: Iterable[int]) -> None:
@@ -412,11 +407,10 @@ def queue_outdated(tx: Connection, outdated: Iterable[int], last: int, version: 
 
 def indexed_summaries(tx: Connection, after: int, limit: int) -> list[int]:
     """The next summaries with a passage after an id, in order."""
-    return fetch_ids(
-        tx,
-        "SELECT DISTINCT summary_id FROM passages WHERE summary_id > ? ORDER BY summary_id LIMIT ?",
-        (after, limit),
+    sql = (
+        "SELECT DISTINCT summary_id FROM passages WHERE summary_id > ? ORDER BY summary_id LIMIT ?"
     )
+    return fetch_ids(tx, sql, (after, limit))
 
 
 # ── The index's snapshot ───────────────────────────────────────────────────────────────────────
@@ -467,10 +461,8 @@ def invalidate_snapshot(tx: Connection) -> None:
 
 def mark_unsaved(tx: Connection, summary_ids: Iterable[int]) -> None:
     """Note that these summaries are no longer as in the snapshot."""
-    tx.executemany(
-        "INSERT OR IGNORE INTO unsaved (summary_id) SELECT ? WHERE EXISTS (SELECT 1 FROM saved)",
-        [(number,) for number in summary_ids],
-    )
+    sql = "INSERT OR IGNORE INTO unsaved (summary_id) SELECT ? WHERE EXISTS (SELECT 1 FROM saved)"
+    tx.executemany(sql, [(number,) for number in summary_ids])
 
 
 def unsaved_ids(tx: Connection) -> list[int]:

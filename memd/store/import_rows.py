@@ -25,6 +25,7 @@ from memd.store.pages import reviews
 from memd.store.queries import (
     compact_json,
     fetch_ids,
+    fetch_rows,
     has_rows,
     insert_row,
     json_text,
@@ -52,6 +53,11 @@ _REFUSALS: dict[ImportOutcome, str] = {
     "forgotten": "this {kind} speaks of what is not there",
     "left": "this {kind} goes round in a circle or has no end, or says otherwise than one before it",
 }
+
+
+class _LeftOut(Exception):  # it ends the import of one record, and is no error
+    def __init__(self, outcome: ImportOutcome) -> None:
+        self.outcome = outcome
 
 
 class RecordImporter:
@@ -88,7 +94,10 @@ class RecordImporter:
         known, unknown = split_record(kind, fields)
         name = registers.find_name(kind, known)
         with judgments.updating_confidence(self._tx, self._affected_summaries(kind, known)):
-            outcome = self._import[kind](known)
+            try:
+                outcome = self._import[kind](known)
+            except _LeftOut as error:
+                outcome = error.outcome
         if outcome == "revised" or (unknown and outcome in {"created", "known"}):
             is_older = outcome == "known"
             registers.put(self._tx, name, unknown, or_ignore=is_older)
@@ -120,10 +129,8 @@ class RecordImporter:
         return self._insert_row("aliases", self._with_project_id(new))
 
     def _import_session(self, new: Fields) -> ImportOutcome:
-        found = self._tx.execute(
-            "SELECT id FROM sessions WHERE uid = ? OR (client = ? AND key = ?)",
-            (new["uid"], new["client"], new["key"]),
-        ).get
+        sql = "SELECT id FROM sessions WHERE uid = ? OR (client = ? AND key = ?)"
+        found = self._tx.execute(sql, (new["uid"], new["client"], new["key"])).get
         if found is None and ledger.is_forgotten(self._tx, new["uid"]):
             return "forgotten"
         if found is None:
@@ -179,15 +186,10 @@ class RecordImporter:
         return self._tx.changes() > 0
 
     def _import_supersession(self, new: Fields) -> ImportOutcome:
-        pair = self._find_pair(new, "newer", "older", "pair")
-        if pair is None:
-            return "forgotten"
-        newer, older = pair
+        newer, older = self._find_pair(new, "newer", "older", "pair")
         row = new | {"newer_id": newer, "older_id": older}
         if self._is_known("supersessions", row, ("newer_id", "older_id", "rule", "at")):
             return "known"
-        if newer == older:
-            return "left"
         if new["undone_at"] is None and (
             links.superseder_of(self._tx, older) or self._is_above(older, newer)
         ):
@@ -223,22 +225,16 @@ class RecordImporter:
         return self._insert_row("edges", row, or_ignore=True)
 
     def _import_judgment(self, new: Fields) -> ImportOutcome:
-        pair = self._find_pair(new, "newer", "older", "pair")
-        if pair is None:
-            return "forgotten"
-        row = new | {"newer_id": pair[0], "older_id": pair[1]}
+        newer, older = self._find_pair(new, "newer", "older", "pair")
+        row = new | {"newer_id": newer, "older_id": older}
         if self._is_known("judgments", row, ("newer_id", "older_id", "at")):
             return "known"
-        if pair[0] == pair[1]:
-            return "left"
         outcome = self._insert_row("judgments", row, or_ignore=True)
         return "left" if outcome == "known" else outcome
 
     def _import_review(self, new: Fields) -> ImportOutcome:
         name, following = new["summary"], new["follows"]
-        summary_id = self._find_id("summary", name, "review")
-        if summary_id is None:
-            return "forgotten"
+        summary_id = self._require_id("summary", name, "review")
         follows = following and self._find_id("summary", following, "review")
         review = reviews.Review(summary_id, new["verdict"], new["at"], follows)
         here = reviews.read_review(self._tx, summary_id)
@@ -248,9 +244,7 @@ class RecordImporter:
         return "created"
 
     def _import_use(self, new: Fields) -> ImportOutcome:
-        summary_id = self._find_id("summary", new["summary"], "use")
-        if summary_id is None:
-            return "forgotten"
+        summary_id = self._require_id("summary", new["summary"], "use")
         # The greater count, not the sum, so that importing twice changes nothing.
         return self._upsert_row(
             "INSERT INTO uses (summary_id, count, last_at) VALUES (?1, ?2, ?3) ON CONFLICT DO UPDATE"
@@ -260,10 +254,6 @@ class RecordImporter:
 
     def _import_together(self, new: Fields) -> ImportOutcome:
         pair = self._find_pair(new, "one", "other", "together")
-        if pair is None:
-            return "forgotten"
-        if pair[0] == pair[1]:
-            return "left"
         return self._upsert_row(
             "INSERT INTO coactivations (low_id, high_id, count) VALUES (min(?1, ?2), max(?1, ?2), ?3)"
             " ON CONFLICT DO UPDATE SET count = ?3 WHERE count < ?3",
@@ -271,10 +261,8 @@ class RecordImporter:
         )
 
     def _import_injection(self, new: Fields) -> ImportOutcome:
-        session_id = self._find_id("session", new.pop("session"), "injection")
-        summary_id = self._find_id("summary", new.pop("summary"), "injection")
-        if session_id is None or summary_id is None:
-            return "forgotten"
+        session_id = self._require_id("session", new.pop("session"), "injection")
+        summary_id = self._require_id("summary", new.pop("summary"), "injection")
         if has_rows(
             self._tx,
             "injections WHERE (session_id, summary_id, moment, at) = (?, ?, ?, ?)",
@@ -302,12 +290,20 @@ class RecordImporter:
             raise BadRequest(f"there is no {kind} {name[:80]!r} before this {record}")
         return found
 
-    def _find_pair(
-        self, new: Fields, first: str, second: str, record: str
-    ) -> tuple[int, int] | None:
-        """The ids of two summaries, whose names are taken out of the record; None if one is missing."""
-        one, other = (self._find_id("summary", new.pop(name), record) for name in (first, second))
-        return None if one is None or other is None else (one, other)
+    def _require_id(self, kind: str, name: str, record: str) -> int:
+        """The same, but what lacks it is left out as forgotten."""
+        if (found := self._find_id(kind, name, record)) is None:
+            raise _LeftOut("forgotten")
+        return found
+
+    def _find_pair(self, new: Fields, first: str, second: str, record: str) -> tuple[int, int]:
+        """The ids of two summaries, whose names are taken out of the record; it is left out without them."""
+        one, other = (
+            self._require_id("summary", new.pop(name), record) for name in (first, second)
+        )
+        if one == other:
+            raise _LeftOut("left")
+        return one, other
 
     def _with_project_id(self, new: Fields) -> Fields:
         key = new.pop("project")
@@ -406,12 +402,11 @@ def imported_summaries(tx: Connection, importer: RecordImporter) -> list[int]:
 
 def imported_supersessions(tx: Connection, importer: RecordImporter) -> list[Supersession]:
     """The imported supersessions that hide a memory which was here before."""
-    rows = tx.execute(
+    sql = (
         f"SELECT {links.SUPERSESSION_COLUMNS} FROM supersessions WHERE id > ? AND older_id <= ?"
-        " AND undone_at IS NULL ORDER BY id",
-        (importer.last_supersession, importer.last_summary),
+        " AND undone_at IS NULL ORDER BY id"
     )
-    return [Supersession(*row) for row in rows]
+    return fetch_rows(tx, Supersession, sql, (importer.last_supersession, importer.last_summary))
 
 
 # ── Staging: a temporary vault in which a file is assembled before any of it counts ────────────

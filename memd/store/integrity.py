@@ -4,9 +4,8 @@ Checking changes nothing. The repair deletes only rows that the schema would hav
 they refer to, edges without an end, and derived rows, which the indexer computes again.
 """
 
-import json
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,24 +13,14 @@ from apsw import Connection
 
 from memd.errors import VaultError
 from memd.models import Finding
-from memd.store import (
-    backup,
-    erasure,
-    fulltext,
-    judgments,
-    ledger,
-    links,
-    migrate,
-    summaries,
-    vectors,
-)
-from memd.store.queries import count_rows, fetch_ids, fetch_int
+from memd.store import backup, erasure, fulltext, judgments, ledger, links, migrate, vectors
+from memd.store.queries import count_rows, fetch_all, fetch_ids, fetch_int
 from memd.store.sharing import registers, statements
 from memd.store.vectors import STRIDE
 
 _CLOCK_SLACK_MS = 300_000
-_CONTRADICTIONS_SHOWN = _UNKNOWN_KINDS_SHOWN = 3
 """How far the clocks of two programs may differ."""
+_SHOWN = 3
 RESTORE = (
     "`memd restore` brings back the last backup, `memd restore --salvage` takes what can be read;"
     " the damaged file is kept"
@@ -127,6 +116,12 @@ def _fixable_problem(name: str, words: str, remedy: str = _REINDEX) -> Finding:
     return Finding(name, "problem", words, remedy, fixable=True)
 
 
+def _shorten(found: Sequence[str]) -> str:
+    """The first few of these, and how many more there are."""
+    more = len(found) - _SHOWN
+    return ", ".join(found[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
+
+
 def _check_references(tx: Connection) -> Finding:
     broken = broken_references(tx)
     if not broken:
@@ -195,14 +190,11 @@ def _check_vectors(tx: Connection) -> Finding:
 
 def _check_unknown_kinds(tx: Connection) -> Iterator[Finding]:
     """Tell what clients say that this memd does not know, if they do."""
-    kinds = ledger.unknown_kinds(tx)
-    if kinds:
-        most = list(kinds.items())[:_UNKNOWN_KINDS_SHOWN]
-        words = "; ".join(f"{count:,} of an unknown kind: {kind}" for kind, count in most)
-        more = len(kinds) - len(most)
-        words += f"; {more} more kinds" if more else ""
+    if kinds := [
+        f"{n:,} of an unknown kind: {kind}" for kind, n in ledger.unknown_kinds(tx).items()
+    ]:
         remedy = "they are kept and nothing is made of them; a newer memd may know them"
-        yield Finding("unknown events", "warning", words, remedy)
+        yield Finding("unknown events", "warning", _shorten(kinds), remedy)
 
 
 def _check_ledger(tx: Connection) -> Finding:
@@ -229,46 +221,22 @@ def _check_contradictions(tx: Connection) -> Finding:
     count = judgments.count_open_contradictions(tx)
     if not count:
         return Finding("contradictions", "ok", "no visible memory contradicts another")
-    shown = judgments.open_contradictions(tx, _CONTRADICTIONS_SHOWN)
-    pairs = ", ".join(f"#{one} and #{other}" for one, other in shown)
-    more = f" and {count - len(shown)} more" if count > len(shown) else ""
-    words = f"{count} to judge: {pairs}{more}; `memd judge ID RELATION OTHER` settles which holds"
+    shown = [f"#{one} and #{other}" for one, other in judgments.open_contradictions(tx, count)]
+    words = (
+        f"{count} to judge: {_shorten(shown)}; `memd judge ID RELATION OTHER` settles which holds"
+    )
     return Finding("contradictions", "ok", words)
 
 
 def _check_speakers(tx: Connection) -> Finding:
-    """Check whether a memory of lesser authority hides one of the user's, or did before authority was recorded."""
+    """Check whether a memory of lesser authority hides one of the user's, as an earlier memd let it."""
     if hidden := links.overruling_supersessions(tx):
-        words = f"a lesser voice hides what the user said: {_list_pairs((x.older_id, x.newer_id) for x in hidden)}"
-        one = hidden[0]
-        remedy = (
-            f"`memd judge {one.newer_id} {one.older_id} --undo` shows it again, and so for each"
-        )
+        pairs = [f"#{one.older_id} (behind #{one.newer_id})" for one in hidden]
+        words = f"a lesser voice hides what the user said: {_shorten(pairs)}"
+        pair = f"{hidden[0].newer_id} {hidden[0].older_id}"
+        remedy = f"`memd judge {pair} --undo` shows it again, and so for each"
         return Finding("speakers", "warning", words, remedy)
-    pairs = json.loads(ledger.read_note(tx, links.OVERRULED_NOTE) or "[]")
-    open_ = [
-        (older, newer)
-        for newer, older in pairs
-        if all(summaries.get_summary(tx, number) for number in (newer, older))
-        and judgments.judgment_between(tx, newer, older) is None
-    ]
-    if not open_:
-        return Finding("speakers", "ok", "no lesser voice hides what the user said")
-    words = (
-        f"an earlier memd had hidden what the user said behind a lesser voice, and it is shown again:"
-        f" {_list_pairs(open_)}; `memd judge ID RELATION OTHER` settles which holds"
-    )
-    return Finding("speakers", "ok", words)
-
-
-def _list_pairs(pairs: Iterable[tuple[int, int]]) -> str:
-    """Pairs of (memory, what hides it), the first few of them."""
-    listed = list(pairs)
-    shown = ", ".join(
-        f"#{older} (behind #{newer})" for older, newer in listed[:_CONTRADICTIONS_SHOWN]
-    )
-    more = len(listed) - _CONTRADICTIONS_SHOWN
-    return f"{shown} and {more} more" if more > 0 else shown
+    return Finding("speakers", "ok", "no lesser voice hides what the user said")
 
 
 def _check_clock(tx: Connection, now: int) -> Finding:
@@ -292,11 +260,8 @@ def _check_sync(tx: Connection, now: int) -> Iterator[Finding]:
         if days < _SYNC_DAYS_MAX:
             yield Finding("sync", "ok", f"synced with {place.place}")
         else:
-            remedy, words = (
-                "`memd sync` shows what is wrong",
-                f"not synced with {place.place} for {days} days",
-            )
-            yield Finding("sync", "warning", words, remedy)
+            words = f"not synced with {place.place} for {days} days"
+            yield Finding("sync", "warning", words, "`memd sync` shows what is wrong")
         if count := statements.count_newer(tx, place.place):
             words = f"{count} records at {place.place} were written by a newer memd, and left there"
             yield Finding("sync", "warning", words, "update memd on this machine")
@@ -306,10 +271,8 @@ def _check_sync(tx: Connection, now: int) -> Iterator[Finding]:
 
 
 def _check_capture(tx: Connection, now: int) -> Finding:
-    last = fetch_int(
-        tx, "SELECT at FROM events WHERE source IN ('live', 'spool') ORDER BY id DESC LIMIT 1"
-    )
-    if last is None:
+    sql = "SELECT at FROM events WHERE source IN ('live', 'spool') ORDER BY id DESC LIMIT 1"
+    if (last := fetch_int(tx, sql)) is None:
         return Finding("capture", "ok", "no hook has brought an event yet")
     hours = max(0, now - last) / 3_600_000
     ago = f"{hours * 60:.0f} min" if hours < 1 else f"{hours:.0f} h"
@@ -338,10 +301,9 @@ def broken_references(tx: Connection) -> Counter[tuple[str, int]]:
 
 def find_reference(tx: Connection, table: str, number: int) -> ForeignKey:
     """The foreign key of a table with this number."""
-    for row in tx.execute(f"PRAGMA foreign_key_list({table})"):
-        if row[0] == number:
-            return ForeignKey(str(row[2]), str(row[3]), str(row[4]), row[6] == "CASCADE")
-    raise VaultError(f"{table} has no reference {number}")
+    keys = {row[0]: row for row in tx.execute(f"PRAGMA foreign_key_list({table})")}
+    _, _, parent, column, parent_column, _, on_delete, *_ = keys[number]
+    return ForeignKey(parent, column, parent_column, on_delete == "CASCADE")
 
 
 def remove_orphans(tx: Connection) -> dict[str, int]:
@@ -394,18 +356,15 @@ class IndexedPassage:
 
 def sample_summaries(tx: Connection, limit: int) -> list[int]:
     """Up to `limit` indexed memories, spread evenly over all of them."""
-    ids = fetch_ids(
-        tx, "SELECT id FROM summaries WHERE id NOT IN (SELECT summary_id FROM changes) ORDER BY id"
-    )
+    sql = "SELECT id FROM summaries WHERE id NOT IN (SELECT summary_id FROM changes) ORDER BY id"
+    ids = fetch_ids(tx, sql)
     return ids[:: max(1, -(-len(ids) // limit))]
 
 
 def indexed_passages(tx: Connection, summary_id: int) -> list[IndexedPassage]:
     """A memory's stored passages, in order."""
-    rows = tx.execute(
-        "SELECT id, start, stop, length, postings FROM passages WHERE summary_id = ? ORDER BY seq",
-        (summary_id,),
-    )
+    sql = "SELECT id, start, stop, length, postings FROM passages WHERE summary_id = ? ORDER BY seq"
+    rows = fetch_all(tx, sql, (summary_id,))
     return [
         IndexedPassage(number, start, stop, length, _decode_terms(tx, blob))
         for number, start, stop, length, blob in rows

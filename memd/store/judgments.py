@@ -13,7 +13,7 @@ from apsw import Connection
 
 from memd.models import NOTED, Authority, Judgment, Stance
 from memd.store.filter import NOT_SUPERSEDED, marks
-from memd.store.queries import fetch_ids
+from memd.store.queries import fetch_all, fetch_first, fetch_groups, fetch_ids, fetch_rows
 from memd.store.types import MemoryStanding
 
 INITIAL_CONFIDENCE = {"user": 0.9, "agent": 0.8}
@@ -76,7 +76,7 @@ def contradicting_ids(tx: Connection, summary_ids: Collection[int]) -> dict[int,
         return {}
     places = marks(summary_ids)
     ids = tuple(str(number) for number in summary_ids)
-    rows = tx.execute(
+    sql = (
         "WITH pairs (one, other) AS ("
         " SELECT CAST(from_id AS INTEGER), CAST(to_id AS INTEGER) FROM edges WHERE from_kind = 'summary'"
         f" AND from_id IN ({places}) AND type = 'contradicts' AND to_kind = 'summary'"
@@ -85,13 +85,10 @@ def contradicting_ids(tx: Connection, summary_ids: Collection[int]) -> dict[int,
         f" AND to_id IN ({places}) AND type = 'contradicts' AND +from_kind = 'summary')"
         " SELECT one, other FROM pairs WHERE NOT EXISTS (SELECT 1 FROM judgments j"
         " WHERE j.undone_at IS NULL AND j.relation <> 'contradicts'"
-        " AND ((j.newer_id = one AND j.older_id = other) OR (j.newer_id = other AND j.older_id = one)))",
-        (*ids, *ids),
+        " AND ((j.newer_id = one AND j.older_id = other) OR (j.newer_id = other AND j.older_id = one)))"
     )
-    found: dict[int, set[int]] = {}
-    for one, other in rows:
-        found.setdefault(int(one), set()).add(int(other))
-    return found
+    found = fetch_groups(tx, sql, (*ids, *ids))
+    return {one: set(others) for one, others in found.items()}
 
 
 def visible_contradictions(
@@ -102,12 +99,12 @@ def visible_contradictions(
     others = {other for against in found.values() for other in against}
     if not others:
         return {}
+    sql = (
+        f"SELECT id, project_id FROM summaries s WHERE id IN ({marks(others)}) AND {NOT_SUPERSEDED}"
+    )
     visible = {
-        int(number)
-        for number, project_id in tx.execute(
-            f"SELECT id, project_id FROM summaries s WHERE id IN ({marks(others)}) AND {NOT_SUPERSEDED}",
-            tuple(others),
-        )
+        number
+        for number, project_id in fetch_all(tx, sql, tuple(others))
         if project_ids is None or project_id in project_ids
     }
     return {
@@ -117,10 +114,8 @@ def visible_contradictions(
 
 def standings_of(tx: Connection, summary_ids: Collection[int]) -> dict[int, MemoryStanding]:
     """Return the authority and time of each of these memories."""
-    rows = tx.execute(
-        f"SELECT id, at, {AUTHORITY.format('summaries')}, pinned_by, author FROM summaries WHERE id IN ({marks(summary_ids)})",
-        tuple(summary_ids),
-    )
+    sql = f"SELECT id, at, {AUTHORITY.format('summaries')}, pinned_by, author FROM summaries WHERE id IN ({marks(summary_ids)})"
+    rows = tx.execute(sql, tuple(summary_ids))
     return {
         number: MemoryStanding(
             number, at, Authority(said), None if by is None else Authority.of(by), author
@@ -155,8 +150,7 @@ def open_contradictions(
 ) -> list[tuple[int, int]]:
     """The latest such pairs, (the memory that contradicts, the other)."""
     query, values = _select_open(project_ids)
-    rows = tx.execute(f"{query} ORDER BY e.id DESC LIMIT ?", (*values, limit))
-    return [(int(one), int(other)) for one, other in rows]
+    return fetch_all(tx, f"{query} ORDER BY e.id DESC LIMIT ?", (*values, limit))
 
 
 def _select_open(project_ids: Collection[int] | None) -> tuple[str, tuple[int, ...]]:
@@ -170,12 +164,8 @@ def _count_objectors(tx: Connection, summary_ids: Collection[int]) -> dict[int, 
     """Count for each the memories of the same or a greater authority that contradict it; 0 is left out."""
     against = contradicting_ids(tx, summary_ids)
     ids = {*against, *(other for others in against.values() for other in others)}
-    standings = dict(
-        tx.execute(
-            f"SELECT id, {STANDING.format('summaries')} FROM summaries WHERE id IN ({marks(ids)})",
-            tuple(ids),
-        )
-    )
+    sql = f"SELECT id, {STANDING.format('summaries')} FROM summaries WHERE id IN ({marks(ids)})"
+    standings = dict(tx.execute(sql, tuple(ids)))
     return {
         # What is gone has counted while it was there.
         one: sum(standings.get(other, standings[one]) >= standings[one] for other in others)
@@ -224,10 +214,8 @@ def confidences_from(
     """The confidence of each of these had it begun with `first`, and did only what is newer lower it: ClawMem's."""
     against = contradicting_ids(tx, summary_ids)
     ids = {*summary_ids, *(other for others in against.values() for other in others)}
-    rows = tx.execute(
-        f"SELECT id, at, duplicates FROM summaries WHERE id IN ({marks(ids)})", tuple(ids)
-    )
-    known = {number: (at, duplicates) for number, at, duplicates in rows}
+    sql = f"SELECT id, at, duplicates FROM summaries WHERE id IN ({marks(ids)})"
+    known = {number: (at, duplicates) for number, at, duplicates in fetch_all(tx, sql, tuple(ids))}
     found = {}
     for one in known.keys() & set(summary_ids):
         at, duplicates = known[one]
@@ -239,27 +227,11 @@ def confidences_from(
     return found
 
 
-def restore_confidence(tx: Connection) -> None:
-    """Give back what contradictions by lesser authorities have taken: an earlier memd counted those, too."""
-    rows = tx.execute(
-        "SELECT DISTINCT e.from_id, e.to_id FROM edges e JOIN summaries a ON a.id = CAST(e.from_id AS INTEGER)"
-        " JOIN summaries b ON b.id = CAST(e.to_id AS INTEGER) WHERE e.type = 'contradicts'"
-        " AND e.from_kind = 'summary' AND e.to_kind = 'summary'"
-        f" AND {STANDING.format('a')} <> {STANDING.format('b')}"
-    )
-    ids = sorted({int(end) for row in rows for end in row})
-    weighty = _count_objectors(tx, ids)
-    for number, others in contradicting_ids(tx, ids).items():
-        _move_confidence(tx, number, len(others), weighty.get(number, 0))
-
-
 def _move_confidence(tx: Connection, summary_id: int, was: int, now: int) -> None:
     stored = tx.execute("SELECT confidence FROM summaries WHERE id = ?", (summary_id,)).get
     if was != now and stored is not None:
-        tx.execute(
-            "UPDATE summaries SET confidence = ? WHERE id = ?",
-            (confidence_after_contradictions(stored, was, now), summary_id),
-        )
+        sql = "UPDATE summaries SET confidence = ? WHERE id = ?"
+        tx.execute(sql, (confidence_after_contradictions(stored, was, now), summary_id))
 
 
 # ── Judgments: one at a time holds for a pair, and stands above every rule ─────────────────────
@@ -268,7 +240,7 @@ _COLUMNS = "id, newer_id, older_id, relation, reason, who, at, undone_at"
 """In the order of the fields of Judgment."""
 
 
-def _to_judgment(row: tuple[Any, ...]) -> Judgment:
+def _to_judgment(*row: Any) -> Judgment:
     values = list(row)
     values[3] = Stance(row[3])
     return Judgment(*values)
@@ -286,33 +258,28 @@ def put_judgment(  # noqa: PLR0913  # one argument a column
 ) -> int:
     """Store what `newer` is to `older`; its id. No judgment of the pair may hold already."""
     with updating_confidence(tx, (newer_id, older_id)):
-        return int(
-            tx.execute(
-                "INSERT INTO judgments (newer_id, older_id, relation, reason, who, at)"
-                " VALUES (?, ?, ?, ?, ?, ?) RETURNING id",
-                (newer_id, older_id, relation.value, reason, who, at),
-            ).get
+        sql = (
+            "INSERT INTO judgments (newer_id, older_id, relation, reason, who, at)"
+            " VALUES (?, ?, ?, ?, ?, ?) RETURNING id"
         )
+        return int(tx.execute(sql, (newer_id, older_id, relation.value, reason, who, at)).get)
 
 
 def undo_judgment(tx: Connection, judgment: Judgment, at: int) -> bool:
     """Let it hold no longer; the row stays, marked. False if it was undone already."""
     with updating_confidence(tx, (judgment.newer_id, judgment.older_id)):
-        tx.execute(
-            "UPDATE judgments SET undone_at = ? WHERE id = ? AND undone_at IS NULL",
-            (at, judgment.id),
-        )
+        sql = "UPDATE judgments SET undone_at = ? WHERE id = ? AND undone_at IS NULL"
+        tx.execute(sql, (at, judgment.id))
         return tx.changes() > 0
 
 
 def judgment_between(tx: Connection, one_id: int, other_id: int) -> Judgment | None:
     """The judgment of this pair, in any order, that holds now."""
-    row = tx.execute(
+    sql = (
         f"SELECT {_COLUMNS} FROM judgments WHERE undone_at IS NULL"
-        " AND ((newer_id = ?1 AND older_id = ?2) OR (newer_id = ?2 AND older_id = ?1))",
-        (one_id, other_id),
-    ).fetchone()
-    return _to_judgment(row) if row else None
+        " AND ((newer_id = ?1 AND older_id = ?2) OR (newer_id = ?2 AND older_id = ?1))"
+    )
+    return fetch_first(tx, _to_judgment, sql, (one_id, other_id))
 
 
 def stance_between(tx: Connection, one_id: int, other_id: int) -> Stance | None:
@@ -329,16 +296,13 @@ def stances_of_pairs(tx: Connection, summary_ids: Collection[int]) -> dict[tuple
         f" WHERE undone_at IS NULL AND (newer_id IN ({places}) OR older_id IN ({places}))",
         (*summary_ids, *summary_ids),
     )
-    return {(int(low), int(high)): Stance(relation) for low, high, relation in rows}
+    return {(low, high): Stance(relation) for low, high, relation in rows}
 
 
 def judgments_of(tx: Connection, summary_id: int) -> list[Judgment]:
     """Every judgment that this memory is part of, undone ones too, oldest first."""
-    rows = tx.execute(
-        f"SELECT {_COLUMNS} FROM judgments WHERE newer_id = ?1 OR older_id = ?1 ORDER BY at, id",
-        (summary_id,),
-    )
-    return [_to_judgment(row) for row in rows]
+    sql = f"SELECT {_COLUMNS} FROM judgments WHERE newer_id = ?1 OR older_id = ?1 ORDER BY at, id"
+    return fetch_rows(tx, _to_judgment, sql, (summary_id,))
 
 
 def judged_ids(tx: Connection, summary_ids: Collection[int]) -> frozenset[int]:

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 
 from apsw import Connection
 
-from memd.store.queries import has_rows
+from memd.store.queries import fetch_column, has_rows
 
 
 def record_receipts(tx: Connection, source: str, entries: Mapping[tuple[str, str], int]) -> None:
@@ -25,11 +25,10 @@ def balance(tx: Connection) -> dict[str, int]:
 
 def outcome_reasons(tx: Connection, outcome: str) -> dict[str, int]:
     """Reason → how many events had this outcome for it."""
-    rows = tx.execute(
-        "SELECT reason, sum(count) FROM receipts WHERE outcome = ? GROUP BY reason ORDER BY 2 DESC",
-        (outcome,),
+    sql = (
+        "SELECT reason, sum(count) FROM receipts WHERE outcome = ? GROUP BY reason ORDER BY 2 DESC"
     )
-    return {reason: int(count) for reason, count in rows}
+    return dict(tx.execute(sql, (outcome,)))
 
 
 def unknown_kinds(tx: Connection) -> dict[str, int]:
@@ -68,6 +67,12 @@ def mark_imported(tx: Connection, path: str, size: int, modified_at: int, now: i
     tx.execute("INSERT OR REPLACE INTO imports VALUES (?, ?, ?, ?)", (path, size, modified_at, now))
 
 
+REPOSITORY = "repository "
+"""Begins the names of the notes by which a project's repository is known again: its first commit and its origins."""
+TOLD = "told "
+"""Begins the names of the notes that keep what sessions were told."""
+
+
 def read_note(tx: Connection, key: str) -> str | None:
     """A note that the vault has about itself."""
     value = tx.execute("SELECT value FROM meta WHERE key = ?", (key,)).get
@@ -84,13 +89,15 @@ def drop_note(tx: Connection, key: str) -> None:
     tx.execute("DELETE FROM meta WHERE key = ?", (key,))
 
 
+def drop_notes(tx: Connection, beginning: str) -> None:
+    """Remove the notes whose names begin so."""
+    tx.execute("DELETE FROM meta WHERE substr(key, 1, length(?1)) = ?1", (beginning,))
+
+
 def note_names(tx: Connection, beginning: str) -> list[str]:
     """Return what follows this beginning in the names of the notes that have it."""
-    rows = tx.execute(
-        "SELECT substr(key, length(?1) + 1) FROM meta WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key",
-        (beginning,),
-    )
-    return [str(name) for (name,) in rows]
+    sql = "SELECT substr(key, length(?1) + 1) FROM meta WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key"
+    return fetch_column(tx, sql, (beginning,))
 
 
 _WATCHED = "watched:"

@@ -10,7 +10,18 @@ from apsw import Connection
 from memd.models import SETTINGS_NODE, Authority, Edge, EdgeType, Summary, Supersession
 from memd.store import judgments
 from memd.store.filter import HIDES, REJECTED, marks
-from memd.store.queries import fetch_ids, fetch_int, has_rows, insert_returning_id, json_text
+from memd.store.queries import (
+    fetch_all,
+    fetch_column,
+    fetch_first,
+    fetch_groups,
+    fetch_ids,
+    fetch_int,
+    fetch_rows,
+    has_rows,
+    insert_returning_id,
+    json_text,
+)
 from memd.store.types import SettingsEdge
 from memd.text import storable
 
@@ -74,15 +85,9 @@ def supersede(  # noqa: PLR0913  # one argument a column
 
 def undo_supersession(tx: Connection, supersession_id: int, at: int) -> bool:
     """Show the older summary again. The row stays, marked as undone. False if it was undone already."""
-    tx.execute(
-        "UPDATE supersessions SET undone_at = ? WHERE id = ? AND undone_at IS NULL",
-        (at, supersession_id),
-    )
+    sql = "UPDATE supersessions SET undone_at = ? WHERE id = ? AND undone_at IS NULL"
+    tx.execute(sql, (at, supersession_id))
     return tx.changes() > 0
-
-
-OVERRULED_NOTE = "overruled:1"
-"""The note of the pairs (newer, older) in which a lesser authority had hidden what is the user's, as JSON."""
 
 
 def overruling_supersessions(tx: Connection) -> list[Supersession]:
@@ -91,65 +96,51 @@ def overruling_supersessions(tx: Connection) -> list[Supersession]:
     A task that a turn has done is hidden by the turn's outcome, whoever words that: the user had it done.
     """
     columns = ", ".join(f"x.{name}" for name in SUPERSESSION_COLUMNS.split(", "))
-    rows = tx.execute(
+    sql = (
         f"SELECT {columns} FROM supersessions x JOIN summaries n ON n.id = x.newer_id"
         " JOIN summaries o ON o.id = x.older_id WHERE x.undone_at IS NULL AND x.rule != 'task-done' AND n.authority < ?1"
         " AND (o.authority >= ?1 OR (o.pinned_by >= ?1 AND o.pinned_at <= x.at))"
         " AND NOT EXISTS (SELECT 1 FROM judgments j WHERE j.undone_at IS NULL AND j.who = 'user'"
-        " AND j.newer_id = x.newer_id AND j.older_id = x.older_id) ORDER BY x.id",
-        (Authority.USER_PROMPT.code,),
+        " AND j.newer_id = x.newer_id AND j.older_id = x.older_id) ORDER BY x.id"
     )
-    return [Supersession(*row) for row in rows]
+    return fetch_rows(tx, Supersession, sql, (Authority.USER_PROMPT.code,))
 
 
 def file_nodes_ending(tx: Connection, name: str, limit: int) -> list[str]:
     """The paths of files in the graph that end with a name: `auth.py`, `src/auth.py`."""
     ending = "/" + name.lstrip("/")
-    rows = tx.execute(
-        "SELECT DISTINCT to_id FROM edges WHERE to_kind = 'file' AND substr(to_id, -?2) = ?1 ORDER BY to_id LIMIT ?3",
-        (ending, len(ending), limit),
-    )
-    return [str(path) for (path,) in rows]
+    sql = "SELECT DISTINCT to_id FROM edges WHERE to_kind = 'file' AND substr(to_id, -?2) = ?1 ORDER BY to_id LIMIT ?3"
+    return fetch_column(tx, sql, (ending, len(ending), limit))
 
 
 def supersession(tx: Connection, supersession_id: int) -> Supersession | None:
     """One supersession, or None."""
-    row = tx.execute(
-        f"SELECT {SUPERSESSION_COLUMNS} FROM supersessions WHERE id = ?", (supersession_id,)
-    ).fetchone()
-    return None if row is None else Supersession(*row)
+    sql = f"SELECT {SUPERSESSION_COLUMNS} FROM supersessions WHERE id = ?"
+    return fetch_first(tx, Supersession, sql, (supersession_id,))
 
 
 def supersessions_of(tx: Connection, summary_id: int) -> list[Supersession]:
     """Every supersession that this summary is part of, undone ones too, oldest first."""
-    rows = tx.execute(
-        f"SELECT {SUPERSESSION_COLUMNS} FROM supersessions WHERE newer_id = ?1 OR older_id = ?1"
-        " ORDER BY at, id",
-        (summary_id,),
-    )
-    return [Supersession(*row) for row in rows]
+    sql = f"SELECT {SUPERSESSION_COLUMNS} FROM supersessions WHERE newer_id = ?1 OR older_id = ?1 ORDER BY at, id"
+    return fetch_rows(tx, Supersession, sql, (summary_id,))
 
 
 def superseded_ids(
     tx: Connection, summary_ids: Sequence[int], limit: int = 3
 ) -> dict[int, list[int]]:
     """Return the older summaries that each of these hides now, the latest `limit` of them."""
-    found: dict[int, list[int]] = {}
-    for newer, older in tx.execute(
+    sql = (
         "SELECT newer_id, older_id FROM supersessions WHERE undone_at IS NULL"
-        f" AND newer_id IN ({marks(summary_ids)}) ORDER BY older_id DESC",
-        tuple(summary_ids),
-    ):
-        if len(found.setdefault(int(newer), [])) < limit:
-            found[int(newer)].append(int(older))
-    return found
+        f" AND newer_id IN ({marks(summary_ids)}) ORDER BY older_id DESC"
+    )
+    found = fetch_groups(tx, sql, summary_ids)
+    return {newer: older[:limit] for newer, older in found.items()}
 
 
 def superseder_of(tx: Connection, summary_id: int) -> int | None:
     """The id of the summary that hides this one now."""
-    return fetch_int(
-        tx, f"SELECT newer_id FROM supersessions x WHERE older_id = ? AND {HIDES}", (summary_id,)
-    )
+    sql = f"SELECT newer_id FROM supersessions x WHERE older_id = ? AND {HIDES}"
+    return fetch_int(tx, sql, (summary_id,))
 
 
 def final_superseder(tx: Connection, summary_id: int) -> int:
@@ -201,7 +192,7 @@ def _contradicting_summaries(edges: Iterable[NewEdge]) -> set[int]:
     }
 
 
-def _to_edge(row: tuple[Any, ...]) -> Edge:
+def _to_edge(*row: Any) -> Edge:
     values = list(row)
     values[3], values[-1] = EdgeType(row[3]), json.loads(row[-1])
     return Edge(*values)
@@ -209,21 +200,17 @@ def _to_edge(row: tuple[Any, ...]) -> Edge:
 
 def edges_at(tx: Connection, kind: str, node_id: str, limit: int = 200) -> list[Edge]:
     """The edges that begin or end at a node, oldest first."""
-    rows = tx.execute(
-        f"SELECT {_EDGE_COLUMNS} FROM edges WHERE {_AT_NODE} ORDER BY id LIMIT ?3",
-        (kind, node_id, limit),
-    )
-    return [_to_edge(row) for row in rows]
+    sql = f"SELECT {_EDGE_COLUMNS} FROM edges WHERE {_AT_NODE} ORDER BY id LIMIT ?3"
+    return fetch_rows(tx, _to_edge, sql, (kind, node_id, limit))
 
 
 def edges_below(tx: Connection, kind: str, stem: str) -> list[Edge]:
     """The edges that end at a node of this kind whose id begins with `stem`, oldest first."""
-    rows = tx.execute(
+    sql = (
         f"SELECT {_EDGE_COLUMNS} FROM edges WHERE to_kind = ?1 AND to_id >= ?2"
-        " AND to_id < ?2 || char(1114111) ORDER BY id",
-        (kind, stem),
+        " AND to_id < ?2 || char(1114111) ORDER BY id"
     )
-    return [_to_edge(row) for row in rows]
+    return fetch_rows(tx, _to_edge, sql, (kind, stem))
 
 
 def settings_beside(tx: Connection, summary_ids: Collection[int]) -> list[SettingsEdge]:
@@ -239,76 +226,65 @@ def settings_beside(tx: Connection, summary_ids: Collection[int]) -> list[Settin
         " ORDER BY s.at, s.id",
         (*map(str, summary_ids), SETTINGS_NODE, SETTINGS_NODE),
     )
-    return [
-        SettingsEdge(number, project_id, at, file, json.loads(detail))
-        for number, project_id, at, file, detail in rows
-    ]
+    return [SettingsEdge(a, b, at, file, json.loads(detail)) for a, b, at, file, detail in rows]
 
 
 def sources_of(tx: Connection, summary_id: int) -> list[tuple[int, str]]:
     """(event id, quote) of each event that a summary derives from, in order of the event."""
-    rows = tx.execute(
-        "SELECT CAST(to_id AS INTEGER), detail ->> '$.quote' FROM edges WHERE from_kind = 'summary'"
-        " AND from_id = ? AND type = 'derives_from' AND to_kind = 'event' ORDER BY 1",
-        (str(summary_id),),
+    sql = (
+        "SELECT CAST(to_id AS INTEGER), coalesce(detail ->> '$.quote', '') FROM edges WHERE from_kind = 'summary'"
+        " AND from_id = ? AND type = 'derives_from' AND to_kind = 'event' ORDER BY 1"
     )
-    return [(int(event_id), str(quote or "")) for event_id, quote in rows]
+    return fetch_all(tx, sql, (str(summary_id),))
 
 
 def origin_paths(tx: Connection, summary_ids: Collection[int]) -> dict[int, list[str]]:
     """Summary id → the paths of the files that it was imported from."""
-    rows = tx.execute(
-        "SELECT CAST(from_id AS INTEGER), to_id FROM edges WHERE from_kind = 'summary'"
-        f" AND from_id IN ({marks(summary_ids)}) AND type = 'derives_from' AND to_kind = 'origin'",
-        tuple(map(str, summary_ids)),
+    sql = (
+        "SELECT CAST(from_id AS INTEGER), substr(to_id, 1, instr(to_id || '#', '#') - 1) FROM edges"
+        f" WHERE from_kind = 'summary' AND from_id IN ({marks(summary_ids)})"
+        " AND type = 'derives_from' AND to_kind = 'origin'"
     )
-    found: dict[int, list[str]] = {}
-    for number, node in rows:
-        found.setdefault(number, []).append(node.partition("#")[0])
-    return found
+    return fetch_groups(tx, sql, [str(one) for one in summary_ids])
 
 
 def derived_from(tx: Connection, event_id: int) -> list[int]:
     """The summaries that derive from this event."""
     # The + keeps SQLite from scanning all edges of summaries: what they end at is rarer.
-    return fetch_ids(
-        tx,
+    sql = (
         "SELECT CAST(from_id AS INTEGER) FROM edges WHERE to_kind = 'event' AND to_id = ?"
-        " AND type = 'derives_from' AND +from_kind = 'summary' ORDER BY 1",
-        (str(event_id),),
+        " AND type = 'derives_from' AND +from_kind = 'summary' ORDER BY 1"
     )
+    return fetch_ids(tx, sql, (str(event_id),))
 
 
 def files_of_session(tx: Connection, session_id: int, limit: int = 2_000) -> list[str]:
     """The files that the memories of a session mention, the latest `limit` of them."""
     # CROSS keeps SQLite from looking through the edges to all files of the vault.
-    rows = tx.execute(
+    sql = (
         "SELECT e.to_id FROM summaries s CROSS JOIN edges e ON e.from_kind = 'summary'"
         " AND e.from_id = CAST(s.id AS TEXT) WHERE s.session_id = ? AND e.to_kind = 'file'"
-        " GROUP BY e.to_id ORDER BY max(e.id) DESC LIMIT ?",
-        (session_id, limit),
+        " GROUP BY e.to_id ORDER BY max(e.id) DESC LIMIT ?"
     )
-    return [str(row[0]) for row in rows]
+    return fetch_column(tx, sql, (session_id, limit))
 
 
 def has_edge_to(tx: Connection, kind: str, node_id: str, project_ids: Sequence[int]) -> bool:
     """Return whether a memory of one of these projects has an edge to this node."""
-    return has_rows(
-        tx,
+    sql = (
         "edges e JOIN summaries s ON s.id = CAST(e.from_id AS INTEGER)"
         " WHERE e.to_kind = ? AND e.to_id = ? AND +e.from_kind = 'summary'"
-        f" AND s.project_id IN ({marks(project_ids)})",
-        (kind, node_id, *project_ids),
+        f" AND s.project_id IN ({marks(project_ids)})"
     )
+    return has_rows(tx, sql, (kind, node_id, *project_ids))
 
 
 def drop_edges_from(tx: Connection, summary_id: int) -> None:
     """Drop the edges that begin at a summary, before a revision writes them again."""
     against = judgments.contradicting_ids(tx, [summary_id]).get(summary_id, set())
+    sql = "DELETE FROM edges WHERE from_kind = 'summary' AND from_id = ?"
     with judgments.updating_confidence(tx, {summary_id, *against}):
-        tx.execute(
-            "DELETE FROM edges WHERE from_kind = 'summary' AND from_id = ?", (str(summary_id),)
-        )
+        tx.execute(sql, (str(summary_id),))
 
 
 def drop_edge(
@@ -331,12 +307,13 @@ def drop_node(tx: Connection, kind: str, node_id: str) -> None:
 
 def neighbours(tx: Connection, kind: str, node_id: str) -> set[Node]:
     """The nodes that are neither memories nor events at the other ends of a node's edges."""
-    rows = tx.execute(
+    sql = (
         "SELECT to_kind, to_id FROM edges WHERE from_kind = ?1 AND from_id = ?2"
-        " UNION SELECT from_kind, from_id FROM edges WHERE to_kind = ?1 AND to_id = ?2",
-        (kind, node_id),
+        " UNION SELECT from_kind, from_id FROM edges WHERE to_kind = ?1 AND to_id = ?2"
     )
-    return {(str(k), str(i)) for k, i in rows if k not in ("summary", "event")}
+    return {
+        one for one in fetch_all(tx, sql, (kind, node_id)) if one[0] not in ("summary", "event")
+    }
 
 
 def drop_orphan_nodes(tx: Connection, nodes: Iterable[Node]) -> None:
@@ -355,20 +332,14 @@ def drop_orphan_nodes(tx: Connection, nodes: Iterable[Node]) -> None:
 def put_entities(tx: Connection, summary_id: int, entities: Iterable[tuple[str, str]]) -> None:
     """Replace the (name, kind) of each entity that a summary names."""
     tx.execute("DELETE FROM entities WHERE summary_id = ?", (summary_id,))
-    tx.executemany(
-        "INSERT OR IGNORE INTO entities (summary_id, name, kind) VALUES (?, ?, ?)",
-        [(summary_id, storable(name), kind) for name, kind in entities],
-    )
+    sql = "INSERT OR IGNORE INTO entities (summary_id, name, kind) VALUES (?, ?, ?)"
+    tx.executemany(sql, [(summary_id, storable(name), kind) for name, kind in entities])
 
 
 def entities_of(tx: Connection, summary_ids: Sequence[int]) -> dict[int, frozenset[str]]:
     """The entities that these summaries name, by id; a summary that names none is left out."""
-    found: dict[int, set[str]] = {}
-    for number, name in tx.execute(
-        f"SELECT summary_id, name FROM entities WHERE summary_id IN ({marks(summary_ids)})",
-        tuple(summary_ids),
-    ):
-        found.setdefault(int(number), set()).add(name)
+    sql = f"SELECT summary_id, name FROM entities WHERE summary_id IN ({marks(summary_ids)})"
+    found = fetch_groups(tx, sql, summary_ids)
     return {number: frozenset(names) for number, names in found.items()}
 
 
@@ -404,10 +375,8 @@ def finish_run(tx: Connection, run: Run) -> None:
     if not (run.superseded or run.contradicts or run.similar):
         tx.execute("DELETE FROM runs WHERE id = ?", (run.id,))
         return
-    tx.execute(
-        "UPDATE runs SET examined = ?, pairs = ?, superseded = ?, contradicts = ?, similar = ? WHERE id = ?",
-        (run.examined, run.pairs, run.superseded, run.contradicts, run.similar, run.id),
-    )
+    sql = "UPDATE runs SET examined = ?, pairs = ?, superseded = ?, contradicts = ?, similar = ? WHERE id = ?"
+    tx.execute(sql, (run.examined, run.pairs, run.superseded, run.contradicts, run.similar, run.id))
 
 
 def mark_run_undone(tx: Connection, run_id: int, at: int) -> None:
@@ -417,43 +386,38 @@ def mark_run_undone(tx: Connection, run_id: int, at: int) -> None:
 
 def get_run(tx: Connection, run_id: int) -> Run | None:
     """One run, or None."""
-    row = tx.execute(f"SELECT {_RUN_COLUMNS} FROM runs WHERE id = ?", (run_id,)).fetchone()
-    return Run(*row) if row else None
+    return fetch_first(tx, Run, f"SELECT {_RUN_COLUMNS} FROM runs WHERE id = ?", (run_id,))
 
 
 def latest_runs(tx: Connection, limit: int) -> list[Run]:
     """The latest runs, newest first."""
-    rows = tx.execute(f"SELECT {_RUN_COLUMNS} FROM runs ORDER BY id DESC LIMIT ?", (limit,))
-    return [Run(*row) for row in rows]
+    return fetch_rows(
+        tx, Run, f"SELECT {_RUN_COLUMNS} FROM runs ORDER BY id DESC LIMIT ?", (limit,)
+    )
 
 
 def run_supersessions(tx: Connection, run_id: int) -> list[Supersession]:
     """The supersessions that a run made and that still hold."""
-    rows = tx.execute(
-        f"SELECT {SUPERSESSION_COLUMNS} FROM supersessions WHERE run = ? AND undone_at IS NULL ORDER BY id",
-        (run_id,),
-    )
-    return [Supersession(*row) for row in rows]
+    sql = f"SELECT {SUPERSESSION_COLUMNS} FROM supersessions WHERE run = ? AND undone_at IS NULL ORDER BY id"
+    return fetch_rows(tx, Supersession, sql, (run_id,))
 
 
 def run_contradictions(tx: Connection, run_id: int) -> list[tuple[int, int]]:
     """(newer, older) of each pair that a run found to contradict each other."""
-    rows = tx.execute(
+    sql = (
         "SELECT CAST(from_id AS INTEGER), CAST(to_id AS INTEGER) FROM edges"
-        " WHERE rule = 'near-duplicate' AND detail ->> '$.run' = ? AND type = 'contradicts' ORDER BY id",
-        (run_id,),
+        " WHERE rule = 'near-duplicate' AND detail ->> '$.run' = ? AND type = 'contradicts' ORDER BY id"
     )
-    return [(int(newer), int(older)) for newer, older in rows]
+    return fetch_all(tx, sql, (run_id,))
 
 
 def similar_pairs(tx: Connection, rule: str, limit: int) -> list[tuple[int, int]]:
     """(newer, older) of the latest pairs that a run found similar and left both."""
-    rows = tx.execute(
+    sql = (
         "SELECT CAST(from_id AS INTEGER), CAST(to_id AS INTEGER) FROM edges WHERE type = 'similar_to'"
-        " AND rule = ? AND from_kind = 'summary' AND to_kind = 'summary' ORDER BY id DESC LIMIT ?",
-        (rule, limit),
+        " AND rule = ? AND from_kind = 'summary' AND to_kind = 'summary' ORDER BY id DESC LIMIT ?"
     )
-    return [(int(newer), int(older)) for newer, older in rows]
+    return fetch_all(tx, sql, (rule, limit))
 
 
 def assign_to_run(tx: Connection, supersession_id: int, run_id: int) -> None:

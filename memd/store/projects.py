@@ -4,9 +4,8 @@ A project that was merged into another lives on as an alias: its key means the o
 on, so every lookup by key goes through `project_by_key`.
 """
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from apsw import Connection
 
@@ -26,7 +25,12 @@ from memd.store import ledger
 from memd.store.filter import marks
 from memd.store.queries import (
     count_rows,
+    fetch_all,
+    fetch_column,
+    fetch_groups,
+    fetch_ids,
     fetch_int,
+    fetch_rows,
     has_rows,
     insert_returning_id,
     json_text,
@@ -71,9 +75,9 @@ class MergeRecord:
     name: str
     reason: str
     created_at: int
-    sessions: tuple[int, ...]
-    summaries: tuple[int, ...]
-    aliases: tuple[str, ...]
+    sessions: Sequence[int]
+    summaries: Sequence[int]
+    aliases: Sequence[str]
 
 
 # ── Projects ───────────────────────────────────────────────────────────────────────────────────
@@ -95,8 +99,7 @@ def ensure_global(tx: Connection, now: int) -> int:
 
 
 def _select_projects(tx: Connection, rest: str, *values: object) -> list[Project]:
-    rows = tx.execute(f"SELECT {_PROJECT_COLUMNS} FROM projects {rest}", values)
-    return [Project(*row) for row in rows]
+    return fetch_rows(tx, Project, f"SELECT {_PROJECT_COLUMNS} FROM projects {rest}", values)
 
 
 def project(tx: Connection, project_id: int) -> Project | None:
@@ -137,10 +140,7 @@ def find_projects(tx: Connection, name: str) -> list[Project]:
 
 def project_aliases(tx: Connection) -> dict[int, list[str]]:
     """Project → the keys of the projects that were merged into it, oldest first."""
-    found: dict[int, list[str]] = {}
-    for project_id, key in tx.execute("SELECT project_id, key FROM aliases ORDER BY at, key"):
-        found.setdefault(project_id, []).append(key)
-    return found
+    return fetch_groups(tx, "SELECT project_id, key FROM aliases ORDER BY at, key")
 
 
 def count_by_project(tx: Connection) -> dict[int, ProjectCounts]:
@@ -160,13 +160,12 @@ def count_by_project(tx: Connection) -> dict[int, ProjectCounts]:
 
 def shared_topics(tx: Connection, one_id: int, other_id: int) -> list[str]:
     """The topic keys on which both projects have memories of the same kind."""
-    rows = tx.execute(
+    sql = (
         "SELECT DISTINCT a.topic_key FROM summaries a JOIN summaries b ON b.topic_key = a.topic_key"
         " AND b.kind = a.kind AND b.project_id = ?2 WHERE a.project_id = ?1"
-        " AND a.topic_key IS NOT NULL ORDER BY 1",
-        (one_id, other_id),
+        " AND a.topic_key IS NOT NULL ORDER BY 1"
     )
-    return [str(row[0]) for row in rows]
+    return fetch_column(tx, sql, (one_id, other_id))
 
 
 def rename_project(tx: Connection, project_id: int, name: str) -> None:
@@ -192,16 +191,15 @@ def merge_project(tx: Connection, source: Project, into: Project, now: int) -> M
 
 def read_merge(tx: Connection, source: Project) -> MergeRecord:
     """Read what undoing the merge of a project needs to know; to be called before the merge."""
-
-    def ids(table: str) -> tuple[int, ...]:
-        rows = tx.execute(f"SELECT id FROM {table} WHERE project_id = ? ORDER BY id", (source.id,))
-        return tuple(int(number) for (number,) in rows)
-
-    made = fetch_int(tx, "SELECT created_at FROM projects WHERE id = ?", (source.id,)) or 0
-    aliases = tuple(project_aliases(tx).get(source.id, ()))
-    return MergeRecord(
-        source.key, source.name, source.reason, made, ids("sessions"), ids("summaries"), aliases
+    sessions, memories = (
+        tuple(
+            fetch_ids(tx, f"SELECT id FROM {table} WHERE project_id = ? ORDER BY id", (source.id,))
+        )
+        for table in ("sessions", "summaries")
     )
+    made = fetch_int(tx, "SELECT created_at FROM projects WHERE id = ?", (source.id,)) or 0
+    aliases = project_aliases(tx).get(source.id, ())
+    return MergeRecord(source.key, source.name, source.reason, made, sessions, memories, aliases)
 
 
 def restore_project(tx: Connection, record: MergeRecord, into_id: int, since: int) -> MergedRows:
@@ -267,10 +265,10 @@ def recorded_git(tx: Connection, project_id: int) -> tuple[frozenset[str], froze
 
 def session_directories(tx: Connection) -> list[tuple[str, int]]:
     """(directory, project) of every session, once each."""
-    rows = tx.execute(
+    sql = (
         "SELECT DISTINCT directory, project_id FROM sessions WHERE directory IS NOT NULL ORDER BY 1"
     )
-    return [(str(directory), int(project_id)) for directory, project_id in rows]
+    return fetch_all(tx, sql)
 
 
 def forget_project(tx: Connection, project_id: int) -> None:
@@ -312,12 +310,8 @@ def _last_session_id(tx: Connection) -> int:
 
 def session_and_project(tx: Connection, ref: SessionRef) -> tuple[int, str] | None:
     """(id, key of its project) of a client's session; None if it is new."""
-    row = tx.execute(
-        "SELECT s.id, p.key FROM sessions s JOIN projects p ON p.id = s.project_id"
-        " WHERE s.client = ? AND s.key = ?",
-        (storable(ref.client), storable(ref.key)),
-    ).fetchone()
-    return (int(row[0]), str(row[1])) if row else None
+    sql = "SELECT s.id, p.key FROM sessions s JOIN projects p ON p.id = s.project_id WHERE s.client = ? AND s.key = ?"
+    return tx.execute(sql, (storable(ref.client), storable(ref.key))).fetchone()
 
 
 def extend_session(
@@ -358,11 +352,8 @@ def move_session(
 
 def find_places(tx: Connection, session_id: int) -> list[str]:
     """The keys of the projects that events of a session name as theirs."""
-    rows = tx.execute(
-        f"SELECT DISTINCT payload ->> '$.{ELSEWHERE}' FROM events WHERE session_id = ?",
-        (session_id,),
-    )
-    return [str(key) for (key,) in rows if key]
+    sql = f"SELECT DISTINCT payload ->> '$.{ELSEWHERE}' FROM events WHERE session_id = ?"
+    return list(filter(None, fetch_column(tx, sql, (session_id,))))
 
 
 def apply_client_title(tx: Connection, session_id: int, longest: int) -> bool:
@@ -408,8 +399,7 @@ def forget_session(tx: Connection, session_id: int) -> bool:
 
 
 def _select_sessions(tx: Connection, rest: str, *values: object) -> list[Session]:
-    rows = tx.execute(f"SELECT {_SESSION_COLUMNS} FROM sessions {rest}", values)
-    return [Session(*row) for row in rows]
+    return fetch_rows(tx, Session, f"SELECT {_SESSION_COLUMNS} FROM sessions {rest}", values)
 
 
 def session(tx: Connection, session_id: int) -> Session | None:
@@ -425,12 +415,8 @@ def sessions(tx: Connection, session_ids: Iterable[int]) -> dict[int, Session]:
 
 def find_sessions(tx: Connection, key: str) -> list[Session]:
     """Sessions whose client key or uid begins with this, newest first; at most ten."""
-    return _select_sessions(
-        tx,
-        "WHERE substr(key, 1, length(?1)) = ?1 OR substr(uid, 1, length(?1)) = ?1"
-        " ORDER BY started_at DESC LIMIT 10",
-        key,
-    )
+    sql = "WHERE substr(key, 1, length(?1)) = ?1 OR substr(uid, 1, length(?1)) = ?1 ORDER BY started_at DESC LIMIT 10"
+    return _select_sessions(tx, sql, key)
 
 
 def recent_sessions(tx: Connection, project_id: int, limit: int, now: int) -> list[Session]:
@@ -542,10 +528,8 @@ def effective_switch(tx: Connection, project_key: str, session_key: str | None) 
     for scope, target in ((SESSION_SCOPE, session_key), (PROJECT_SCOPE, key)):
         if target is None:
             continue
-        row = tx.execute(
-            "SELECT captures, recalls FROM switches WHERE scope = ? AND target = ?",
-            (scope, storable(target)),
-        ).fetchone()
+        sql = "SELECT captures, recalls FROM switches WHERE scope = ? AND target = ?"
+        row = tx.execute(sql, (scope, storable(target))).fetchone()
         if row is not None:
             captures, recalls = bool(row[0]), bool(row[1])
             is_session = scope == SESSION_SCOPE
@@ -564,31 +548,26 @@ def put_switch(
     tx: Connection, scope: str, target: str, captures: bool, recalls: bool, now: int
 ) -> None:
     """Set the switch of a project's key or a session's id, replacing the former one."""
-    tx.execute(
-        "INSERT OR REPLACE INTO switches (scope, target, captures, recalls, at)"
-        " VALUES (?, ?, ?, ?, ?)",
-        (scope, _stored_target(tx, scope, target), int(captures), int(recalls), now),
-    )
+    sql = "INSERT OR REPLACE INTO switches (scope, target, captures, recalls, at) VALUES (?, ?, ?, ?, ?)"
+    tx.execute(sql, (scope, _stored_target(tx, scope, target), int(captures), int(recalls), now))
 
 
 def drop_switch(tx: Connection, scope: str, target: str) -> bool:
     """Remove the switch of a project's key or a session's id; whether there was one."""
-    tx.execute(
-        "DELETE FROM switches WHERE scope = ? AND target = ?",
-        (scope, _stored_target(tx, scope, target)),
-    )
+    sql = "DELETE FROM switches WHERE scope = ? AND target = ?"
+    tx.execute(sql, (scope, _stored_target(tx, scope, target)))
     return tx.changes() > 0
 
 
 def list_switches(tx: Connection) -> list[SwitchRow]:
     """Every switch, projects first, newest first."""
-    rows: list[tuple[Any, ...]] = tx.execute(
+    sql = (
         "SELECT scope, target, captures, recalls, at FROM switches ORDER BY scope, at DESC, target"
-    ).fetchall()
+    )
     names = {PROJECT_SCOPE: _project_name, SESSION_SCOPE: _session_name}
     return [
         SwitchRow(scope, target, names[scope](tx, target), bool(captures), bool(recalls), at)
-        for scope, target, captures, recalls, at in rows
+        for scope, target, captures, recalls, at in fetch_all(tx, sql)
     ]
 
 

@@ -1,8 +1,8 @@
 """Small queries and writes that every table needs."""
 
 import json
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeVar
 
 from apsw import Connection
 from pydantic_core import PydanticSerializationError, to_json
@@ -16,11 +16,40 @@ _NAME_COLUMNS = {
 }
 """Kind of row → its table, and the column that names it in every vault."""
 
+T = TypeVar("T")
 Values = Sequence[object]
 
 
-def fetch_ids(tx: Connection, sql: str, values: Values = ()) -> list[int]:
+def fetch_all(tx: Connection, sql: str, values: Values = ()) -> list[Any]:
+    """Every row, as a tuple."""
+    return tx.execute(sql, tuple(values)).fetchall()
+
+
+def fetch_rows(tx: Connection, make: Callable[..., T], sql: str, values: Values = ()) -> list[T]:
+    """Every row as what `make` makes of its columns."""
+    return [make(*row) for row in tx.execute(sql, tuple(values))]
+
+
+def fetch_first(tx: Connection, make: Callable[..., T], sql: str, values: Values = ()) -> T | None:
+    """The first row as what `make` makes of its columns; None without any."""
+    return next(iter(fetch_rows(tx, make, sql, values)), None)
+
+
+def fetch_column(tx: Connection, sql: str, values: Values = ()) -> list[Any]:
     """The first column of each row."""
+    return [row[0] for row in tx.execute(sql, tuple(values))]
+
+
+def fetch_groups(tx: Connection, sql: str, values: Values = ()) -> dict[Any, list[Any]]:
+    """The second column of the rows, by the first."""
+    found: dict[Any, list[Any]] = {}
+    for key, value in tx.execute(sql, tuple(values)):
+        found.setdefault(key, []).append(value)
+    return found
+
+
+def fetch_ids(tx: Connection, sql: str, values: Values = ()) -> list[int]:
+    """The first column of each row, as numbers."""
     return [int(row[0]) for row in tx.execute(sql, tuple(values))]
 
 

@@ -16,6 +16,7 @@ from memd.models import CLOCK_SKEW_MAX_MS, COMMITTED, Authority, Kind
 from memd.store import judgments
 from memd.store.filter import Filter, marks
 from memd.store.projects import recent_sessions
+from memd.store.queries import fetch_all, fetch_column, has_rows
 from memd.store.types import ContextCandidate
 
 SESSIONS_EXAMINED_MAX = 10
@@ -53,7 +54,9 @@ _OUTCOMES_READ_MAX = 60
 _FILES_MAX = 20
 # Found in a mapping in a fraction of the time that the enumeration takes to find its member.
 _KINDS = {kind.value: kind for kind in Kind}
-_COMMITTED = re.compile(rf"^{COMMITTED}(.+)$", re.MULTILINE)
+COMMITS = re.compile(rf"^{COMMITTED}(.+)$", re.MULTILINE)
+LEFT_OPEN = re.compile(r"^Open: (.+)$", re.MULTILINE)
+"""What the body of a turn says is still to be done."""
 _NEWEST_FIRST = " ORDER BY s.at DESC"
 _HOLDS_FOR_FILE = "s.tags LIKE '%\"scope:file:%'"
 _USED = "(s.revisions + s.duplicates - 2 + coalesce((SELECT count FROM uses u WHERE u.summary_id = s.id), 0))"
@@ -85,13 +88,14 @@ def noted_candidates(
     return _of_each_project(tx, project_ids, wanted, limit, "s.episode IS NULL")
 
 
-def newest_titles(tx: Connection, project_ids: Sequence[int], limit: int) -> list[str]:
-    """The titles of the newest visible memories of these projects."""
-    where, bound = Filter(project_ids=tuple(project_ids)).condition()
-    rows = tx.execute(
-        f"SELECT s.title FROM summaries s WHERE {where}{_NEWEST_FIRST} LIMIT ?", (*bound, limit)
+def newest_titles(
+    tx: Connection, project_ids: Sequence[int], limit: int, kinds: Sequence[Kind] = ()
+) -> list[str]:
+    """The titles of the newest visible memories of these projects, of these kinds or any."""
+    where, bound = Filter(project_ids=tuple(project_ids), kinds=tuple(kinds)).condition()
+    return fetch_column(
+        tx, f"SELECT s.title FROM summaries s WHERE {where}{_NEWEST_FIRST} LIMIT ?", (*bound, limit)
     )
-    return [title for (title,) in rows]
 
 
 def read_version(
@@ -168,7 +172,10 @@ def closed_failures(tx: Connection, project_id: int, limit: int) -> list[ClosedF
         f" AND ({_IS_PASSED} AND NOT {_IS_DISPUTED} OR {_IS_CLOSED_LATER}) ORDER BY 4 DESC LIMIT ?",
         (PASSED_LATER, project_id, limit),
     )
-    return [ClosedFailure(row[0], row[1], row[2], row[3], bool(row[4])) for row in rows]
+    return [
+        ClosedFailure(number, session, at, when, bool(own))
+        for number, session, at, when, own in rows
+    ]
 
 
 def disputes_of_session(
@@ -185,21 +192,17 @@ def disputes_of_session(
 
 def is_closed_later(tx: Connection, failure_id: int) -> bool:
     """Return whether the check of a failure passed in a later turn and that was not disputed since."""
-    rows = tx.execute(
-        f"SELECT 1 FROM summaries s WHERE s.id = ? AND {_IS_CLOSED_LATER}", (failure_id,)
-    )
-    return rows.get is not None
+    return has_rows(tx, f"summaries s WHERE s.id = ? AND {_IS_CLOSED_LATER}", (failure_id,))
 
 
 def closed_by_events(tx: Connection, event_ids: Sequence[int]) -> list[tuple[int, str, int]]:
     """(event, title of a failure, when it failed) of the failures whose check passed in these events, undisputed since."""
-    rows = tx.execute(
+    sql = (
         "SELECT CAST(p.to_id AS INTEGER), s.title, s.at FROM edges p JOIN summaries s ON s.id = CAST(p.from_id AS INTEGER)"
         f" WHERE p.to_kind = 'event' AND p.to_id IN (SELECT CAST(value AS TEXT) FROM json_each(?))"
-        f" AND p.from_kind = 'summary' AND p.rule = '{PASSED_LATER}' AND {_IS_CLOSED_LATER} ORDER BY s.at, s.id",
-        (json.dumps(list(event_ids)),),
+        f" AND p.from_kind = 'summary' AND p.rule = '{PASSED_LATER}' AND {_IS_CLOSED_LATER} ORDER BY s.at, s.id"
     )
-    return [(row[0], row[1], row[2]) for row in rows]
+    return fetch_all(tx, sql, (json.dumps(list(event_ids)),))
 
 
 def pinned_candidates(
@@ -212,20 +215,13 @@ def pinned_candidates(
 
 def scoped_tags(tx: Connection, project_ids: Sequence[int]) -> list[tuple[int, str]]:
     """(memory, its tags as JSON) of the memories that hold for a part of these projects alone, whether they may be seen or not."""
-    rows = tx.execute(
-        "SELECT id, tags FROM summaries WHERE instr(tags, '\"scope:') > 0"
-        f" AND project_id IN ({marks(project_ids)})",
-        project_ids,
-    )
-    return [(int(number), str(tags)) for number, tags in rows]
+    sql = f"SELECT id, tags FROM summaries WHERE instr(tags, '\"scope:') > 0 AND project_id IN ({marks(project_ids)})"
+    return fetch_all(tx, sql, project_ids)
 
 
 def has_scoped(tx: Connection) -> bool:
     """Return whether any memory holds for a part of its project alone."""
-    return (
-        tx.execute("SELECT 1 FROM summaries WHERE instr(tags, '\"scope:') > 0 LIMIT 1").get
-        is not None
-    )
+    return has_rows(tx, "summaries WHERE instr(tags, '\"scope:') > 0")
 
 
 def session_candidates(
@@ -261,7 +257,26 @@ def last_outcomes(  # two limits
             found.append(left)
         if len(found) == sessions:
             break
-    return [_with_its_work(tx, candidate) for left in found for candidate in left]
+    return [
+        _with_its_work(tx, candidate, is_last=number == 0)
+        for left in found
+        for number, candidate in enumerate(left)
+    ]
+
+
+def work_on_prompts(
+    tx: Connection, project_id: int, since: int, limit: int
+) -> list[tuple[int, str, str]]:
+    """(time of a prompt, title, body) of the work of a project that began with prompts since then and changed something."""
+    where, bound = Filter(project_ids=(project_id,), kinds=_OUTCOME_KINDS).condition()
+    rows = tx.execute(
+        "SELECT p.at, s.title, s.body FROM summaries s JOIN edges e ON e.from_kind = 'summary'"
+        " AND e.from_id = CAST(s.id AS TEXT) AND e.type = 'derives_from' AND e.to_kind = 'event'"
+        " JOIN events p ON p.id = CAST(e.to_id AS INTEGER) AND p.kind = 'prompt' AND p.at >= ?"
+        f" WHERE {where} AND s.at >= ?{_NEWEST_FIRST} LIMIT ?",
+        (since, *bound, since, limit),
+    )
+    return [(int(at), str(title), str(body)) for at, title, body in rows]
 
 
 def _outcomes_of(
@@ -280,16 +295,21 @@ def _outcomes_of(
     return _find_candidates(tx, left, f"s.episode IS NULL{_NEWEST_FIRST}", 1)
 
 
-def _with_its_work(tx: Connection, one: ContextCandidate) -> ContextCandidate:
-    """A candidate with the files that it edited, and the commits that its body names."""
-    rows = tx.execute(
-        "SELECT to_id FROM edges WHERE from_kind = 'summary' AND from_id = ? AND type = 'edits'"
-        " ORDER BY id LIMIT ?",
-        (str(one.id), _FILES_MAX),
-    )
-    edited = tuple(path for (path,) in rows)
+def _with_its_work(tx: Connection, one: ContextCandidate, *, is_last: bool) -> ContextCandidate:
+    """A candidate with the files that it edited, the commits that its body names, and of the last what is open since."""
+    sql = "SELECT to_id FROM edges WHERE from_kind = 'summary' AND from_id = ? AND type = 'edits' ORDER BY id LIMIT ?"
+    edited = tuple(fetch_column(tx, sql, (str(one.id), _FILES_MAX)))
     ((body,),) = tx.execute("SELECT body FROM summaries WHERE id = ?", (one.id,))
-    return replace(one, edited=edited, commits=tuple(_COMMITTED.findall(body)))
+    left_open: tuple[str, ...] = ()
+    if is_last and one.session_id is not None:
+        since = Filter(session_id=one.session_id, since=one.at)
+        where, bound = since.condition()
+        rows = tx.execute(
+            f"SELECT s.body FROM summaries s WHERE {where} AND s.rule LIKE 'turn%'{_NEWEST_FIRST}",
+            bound,
+        )
+        left_open = tuple(line for (told,) in rows for line in LEFT_OPEN.findall(told))
+    return replace(one, edited=edited, commits=tuple(COMMITS.findall(body)), left_open=left_open)
 
 
 def _of_each_project(

@@ -14,7 +14,15 @@ from apsw import Connection
 from memd.models import UNPROVED_MARK, Authority, Draft, Kind, Summary, Tier, noted_rule
 from memd.store import judgments, ledger
 from memd.store.filter import HIDES, NOT_SUPERSEDED, Filter, marks
-from memd.store.queries import count_rows, fetch_ids, has_rows, json_text
+from memd.store.queries import (
+    count_rows,
+    fetch_all,
+    fetch_column,
+    fetch_ids,
+    fetch_rows,
+    has_rows,
+    json_text,
+)
 from memd.store.speakers import fold_topic
 from memd.store.types import SummaryHead
 from memd.text import content_stems, storable
@@ -128,11 +136,8 @@ def session_summaries(
     """Return a session's live summaries from a time on that rules with these prefixes distilled."""
     condition = " OR ".join("substr(s.rule, 1, ?) = ?" for _ in rules)
     values = [value for rule in rules for value in (len(rule), rule)]
-    return _select_summaries(
-        tx,
-        f"s.session_id = ? AND s.at >= ? AND ({condition}) AND {NOT_SUPERSEDED} ORDER BY s.id",
-        (session_id, since, *values),
-    )
+    sql = f"s.session_id = ? AND s.at >= ? AND ({condition}) AND {NOT_SUPERSEDED} ORDER BY s.id"
+    return _select_summaries(tx, sql, (session_id, since, *values))
 
 
 _IS_CAPTURED = "tier IN ('captured', 'core') AND episode IS NOT NULL"
@@ -175,33 +180,26 @@ def summaries_around(
 ) -> list[Summary]:
     """The nearest wanted summaries by event time around (`at`, `pivot`), oldest first."""
     where, values = wanted.condition()
-    older = _select_summaries(
-        tx,
-        f"{where} AND (s.at, s.id) < (?, ?){_NEWEST_FIRST} LIMIT ?",
-        (*values, at, pivot, before),
-    )
-    newer = _select_summaries(
-        tx,
-        f"{where} AND (s.at, s.id) >= (?, ?) ORDER BY s.at, s.id LIMIT ?",
-        (*values, at, pivot, after),
-    )
-    return [*reversed(older), *newer]
+    sql = f"{where} AND (s.at, s.id) < (?, ?){_NEWEST_FIRST} LIMIT ?"
+    older = _select_summaries(tx, sql, (*values, at, pivot, before))
+    sql = f"{where} AND (s.at, s.id) >= (?, ?) ORDER BY s.at, s.id LIMIT ?"
+    return [*reversed(older), *_select_summaries(tx, sql, (*values, at, pivot, after))]
 
 
 def to_consolidate(tx: Connection, limit: int, after: int = 0) -> list[Summary]:
     """Summaries with ids above `after` that were not consolidated since their last change, by id."""
-    return _select_summaries(
-        tx, "s.consolidated = 0 AND s.id > ? ORDER BY s.id LIMIT ?", (after, limit)
-    )
+    sql = "s.consolidated = 0 AND s.id > ? ORDER BY s.id LIMIT ?"
+    return _select_summaries(tx, sql, (after, limit))
 
 
 def _select_summaries(tx: Connection, condition: str, values: tuple[Any, ...]) -> list[Summary]:
     """The summaries `s` that meet the rest of a query after WHERE."""
-    rows = tx.execute(f"SELECT {_COLUMNS} FROM summaries s WHERE {condition}", values)
-    return [_to_summary(row) for row in rows]
+    return fetch_rows(
+        tx, _to_summary, f"SELECT {_COLUMNS} FROM summaries s WHERE {condition}", values
+    )
 
 
-def _to_summary(row: tuple[Any, ...]) -> Summary:
+def _to_summary(*row: Any) -> Summary:
     values = list(row)
     values[4:6] = Kind(row[4]), Tier(row[5])
     values[-4:-2] = Authority.of(row[-4], row[12]), row[-3] and Authority.of(row[-3])
@@ -211,11 +209,8 @@ def _to_summary(row: tuple[Any, ...]) -> Summary:
 
 def ids_on_topic(tx: Connection, topic_key: str) -> list[int]:
     """The ids of everything that ever held this topic key, newest first."""
-    return fetch_ids(
-        tx,
-        "SELECT id FROM summaries WHERE topic_key = ? ORDER BY at DESC, id DESC",
-        (fold_topic(topic_key),),
-    )
+    sql = "SELECT id FROM summaries WHERE topic_key = ? ORDER BY at DESC, id DESC"
+    return fetch_ids(tx, sql, (fold_topic(topic_key),))
 
 
 def summary_heads(tx: Connection, summary_ids: Sequence[int]) -> dict[int, SummaryHead]:
@@ -264,10 +259,8 @@ def summary_counts(tx: Connection) -> dict[str, int]:
 
 def mark_consolidated(tx: Connection, summaries: Sequence[Summary]) -> None:
     """Mark these as consolidated, unless they were changed since they were read."""
-    tx.executemany(
-        "UPDATE summaries SET consolidated = 1 WHERE id = ? AND updated_at = ?",
-        [(s.id, s.updated_at) for s in summaries],
-    )
+    sql = "UPDATE summaries SET consolidated = 1 WHERE id = ? AND updated_at = ?"
+    tx.executemany(sql, [(s.id, s.updated_at) for s in summaries])
 
 
 def strengthen_summary(
@@ -277,19 +270,15 @@ def strengthen_summary(
 
     `said_at`: when an authority that may said it, so that it is newer than other values; None: nobody did.
     """
-    found = tx.execute(
-        "SELECT duplicates, confidence FROM summaries WHERE id = ?", (summary_id,)
-    ).fetchone()
-    if found is None:
-        return
-    duplicates, stored = found
-    count = max(duplicates + times, 1)
-    confidence = judgments.confidence_after_repeats(stored, duplicates, count)
-    tx.execute(
-        "UPDATE summaries SET duplicates = ?, confidence = ?, updated_at = coalesce(?, updated_at),"
-        " archived_at = NULL WHERE id = ?",
-        (count, confidence, said_at, summary_id),
-    )
+    sql = "SELECT duplicates, confidence FROM summaries WHERE id = ?"
+    for duplicates, stored in fetch_all(tx, sql, (summary_id,)):
+        count = max(duplicates + times, 1)
+        confidence = judgments.confidence_after_repeats(stored, duplicates, count)
+        sql = (
+            "UPDATE summaries SET duplicates = ?, confidence = ?, updated_at = coalesce(?, updated_at),"
+            " archived_at = NULL WHERE id = ?"
+        )
+        tx.execute(sql, (count, confidence, said_at, summary_id))
 
 
 def renew_summary(
@@ -324,10 +313,8 @@ def raise_authority(
     """Let a summary be the word of a greater speaker, who puts it in this body."""
     rule = noted_rule(summary.rule) if authority is Authority.USER_TOLD else summary.rule
     with judgments.changing_standing(tx, summary.id):
-        tx.execute(
-            "UPDATE summaries SET authority = ?, rule = ?, body = ?, updated_at = ?, consolidated = 0 WHERE id = ?",
-            (authority.code, rule, storable(body), now, summary.id),
-        )
+        sql = "UPDATE summaries SET authority = ?, rule = ?, body = ?, updated_at = ?, consolidated = 0 WHERE id = ?"
+        tx.execute(sql, (authority.code, rule, storable(body), now, summary.id))
     put_lookup_keys(tx, summary.id, summary.kind, summary.title, body)
 
 
@@ -336,13 +323,12 @@ def unproved_notes(tx: Connection, session_id: int, since: int) -> list[Summary]
 
     In this session, or in its project by a client that did not say in which session.
     """
-    return _select_summaries(
-        tx,
+    sql = (
         "(s.session_id = ?1 OR s.session_id IS NULL AND s.project_id = (SELECT project_id FROM sessions WHERE id = ?1))"
         f" AND s.created_at >= ?2 AND s.source = 'agent' AND s.authority = {Authority.AGENT_CALL.code}"
-        " AND s.rule LIKE 'remembered%' AND instr(s.body, ?3) > 0 ORDER BY s.id",
-        (session_id, since, UNPROVED_MARK),
+        " AND s.rule LIKE 'remembered%' AND instr(s.body, ?3) > 0 ORDER BY s.id"
     )
+    return _select_summaries(tx, sql, (session_id, since, UNPROVED_MARK))
 
 
 def delete_summary(tx: Connection, summary_id: int) -> None:
@@ -350,11 +336,8 @@ def delete_summary(tx: Connection, summary_id: int) -> None:
     against = judgments.contradicting_ids(tx, [summary_id]).get(summary_id, set())
     with judgments.updating_confidence(tx, against):
         tx.execute("DELETE FROM summaries WHERE id = ?", (summary_id,))
-        tx.execute(
-            "DELETE FROM edges WHERE (from_kind = 'summary' AND from_id = ?1)"
-            " OR (to_kind = 'summary' AND to_id = ?1)",
-            (str(summary_id),),
-        )
+        sql = "DELETE FROM edges WHERE (from_kind = 'summary' AND from_id = ?1) OR (to_kind = 'summary' AND to_id = ?1)"
+        tx.execute(sql, (str(summary_id),))
 
 
 # ── Lookup keys (the table `cues`) ─────────────────────────────────────────────────────────────
@@ -422,12 +405,11 @@ def ids_sharing_most_keys(
 
 
 def _sort_keys_by_rarity(tx: Connection, keys: Iterable[str]) -> list[str]:
-    rows = tx.execute(
+    sql = (
         "SELECT value FROM json_each(?) ORDER BY"
-        " (SELECT count(*) FROM (SELECT 1 FROM cues WHERE cue = value LIMIT ?)), value",
-        (json.dumps(list(keys)), _KEY_COUNT_MAX),
+        " (SELECT count(*) FROM (SELECT 1 FROM cues WHERE cue = value LIMIT ?)), value"
     )
-    return [str(key) for (key,) in rows]
+    return fetch_column(tx, sql, (json.dumps(list(keys)), _KEY_COUNT_MAX))
 
 
 def ids_sharing_keys(
@@ -436,24 +418,20 @@ def ids_sharing_keys(
     """The ids of a project's live summaries of this kind with any of these keys, newest first."""
     build_lookup_keys(tx)
     wanted = sorted(storable(key) for key in keys)
-    return fetch_ids(
-        tx,
+    sql = (
         "SELECT DISTINCT s.id, s.at FROM cues c CROSS JOIN summaries s ON s.id = c.summary_id"
         f" WHERE c.cue IN ({marks(wanted)}) AND s.project_id = ? AND s.kind = ? AND {NOT_SUPERSEDED}"
-        f"{_NEWEST_FIRST} LIMIT ?",
-        (*wanted, project_id, kind.value, limit),
+        f"{_NEWEST_FIRST} LIMIT ?"
     )
+    return fetch_ids(tx, sql, (*wanted, project_id, kind.value, limit))
 
 
 def build_lookup_keys(tx: Connection) -> None:
     """Write the keys of memories that are older than the table, once in a vault's life."""
     if ledger.read_note(tx, KEYS_BUILT_NOTE):
         return
-    rows: list[tuple[Any, ...]] = tx.execute(
-        f"SELECT id, kind, title, body FROM summaries WHERE kind IN ({marks(KEYED_KINDS)})",
-        tuple(kind.value for kind in KEYED_KINDS),
-    ).fetchall()
-    for number, kind, title, body in rows:
+    sql = f"SELECT id, kind, title, body FROM summaries WHERE kind IN ({marks(KEYED_KINDS)})"
+    for number, kind, title, body in fetch_all(tx, sql, KEYED_KINDS):
         put_lookup_keys(tx, number, Kind(kind), title, body)
     ledger.write_note(tx, KEYS_BUILT_NOTE, "1")
 
@@ -463,10 +441,8 @@ def build_lookup_keys(tx: Connection) -> None:
 
 def put_text_hashes(tx: Connection, hashes: Mapping[int, int]) -> None:
     """Write the text hashes of these summaries, unless they were deleted."""
-    tx.executemany(
-        "INSERT OR REPLACE INTO forms (summary_id, form) SELECT id, ? FROM summaries WHERE id = ?",
-        [(text_hash, number) for number, text_hash in hashes.items()],
-    )
+    sql = "INSERT OR REPLACE INTO forms (summary_id, form) SELECT id, ? FROM summaries WHERE id = ?"
+    tx.executemany(sql, [(text_hash, number) for number, text_hash in hashes.items()])
 
 
 def find_equal_texts(
@@ -476,27 +452,25 @@ def find_equal_texts(
 
     `wanted` are (summary id, project id, text hash), of which each is paired with at most `limit` others.
     """
+    sql = (
+        "SELECT f.summary_id FROM forms f JOIN summaries s ON s.id = f.summary_id"
+        f" WHERE f.form = ? AND s.project_id = ? AND s.id != ? AND {NOT_SUPERSEDED}"
+        " ORDER BY f.summary_id DESC LIMIT ?"
+    )
     return {
         (min(number, other), max(number, other))
         for number, project_id, text_hash in wanted
-        for other in fetch_ids(
-            tx,
-            "SELECT f.summary_id FROM forms f JOIN summaries s ON s.id = f.summary_id"
-            f" WHERE f.form = ? AND s.project_id = ? AND s.id != ? AND {NOT_SUPERSEDED}"
-            " ORDER BY f.summary_id DESC LIMIT ?",
-            (text_hash, project_id, number, limit),
-        )
+        for other in fetch_ids(tx, sql, (text_hash, project_id, number, limit))
     }
 
 
 def list_unhashed_summaries(tx: Connection, below: int, limit: int) -> list[tuple[int, str, str]]:
     """(id, title, body) of the next consolidated summaries below an id that have no text hash."""
-    rows: list[tuple[Any, ...]] = tx.execute(
+    sql = (
         "SELECT s.id, s.title, s.body FROM summaries s WHERE s.id < ? AND s.consolidated"
-        " AND NOT EXISTS (SELECT 1 FROM forms f WHERE f.summary_id = s.id) ORDER BY s.id DESC LIMIT ?",
-        (below, limit),
-    ).fetchall()
-    return [(int(number), title, body) for number, title, body in rows]
+        " AND NOT EXISTS (SELECT 1 FROM forms f WHERE f.summary_id = s.id) ORDER BY s.id DESC LIMIT ?"
+    )
+    return fetch_all(tx, sql, (below, limit))
 
 
 # ── Turns that a model may rewrite ─────────────────────────────────────────────────────────────
@@ -530,12 +504,11 @@ class TurnRewrite:
 
 def rewritable_turns(tx: Connection, since: int, now: int, limit: int) -> list[tuple[int, int]]:
     """(id, revisions) of the turns since then that a model may rewrite, newest first."""
-    rows = tx.execute(
+    sql = (
         f"SELECT s.id, s.revisions FROM summaries s WHERE s.at >= ? AND {_IS_REWRITABLE}"
-        f" AND (s.expires_at IS NULL OR s.expires_at > ?){_NEWEST_FIRST} LIMIT ?",
-        (since, now, limit),
+        f" AND (s.expires_at IS NULL OR s.expires_at > ?){_NEWEST_FIRST} LIMIT ?"
     )
-    return [(int(number), int(revisions)) for number, revisions in rows]
+    return fetch_all(tx, sql, (since, now, limit))
 
 
 def rewrite_turn(tx: Connection, new: TurnRewrite, now: int) -> bool:

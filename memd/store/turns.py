@@ -10,6 +10,7 @@ from apsw import Connection
 
 from memd.models import AGENTS_IMPORT
 from memd.store.filter import join_bounds, marks
+from memd.store.queries import fetch_rows
 
 
 @dataclass(frozen=True, slots=True)
@@ -54,28 +55,26 @@ _SPOKEN = (
 def latest_turns(tx: Connection, where: TurnFilter, limit: int) -> list[SpokenTurn]:
     """The latest turns, the newest first."""
     condition, values = where.condition()
-    rows = tx.execute(
+    sql = (
         f"SELECT {_SPOKEN} FROM events e JOIN turns t ON t.id = e.id JOIN sessions s ON s.id = e.session_id"
-        f" WHERE {condition} ORDER BY e.at DESC, e.id DESC LIMIT ?",
-        (*values, limit),
+        f" WHERE {condition} ORDER BY e.at DESC, e.id DESC LIMIT ?"
     )
-    return [SpokenTurn(*row) for row in rows]
+    return fetch_rows(tx, SpokenTurn, sql, (*values, limit))
 
 
 def match_turns(tx: Connection, expression: str, where: TurnFilter, limit: int) -> list[SpokenTurn]:
     """The turns that match an FTS5 expression, which `recall` has quoted; best first, then newer ones."""
     condition, values = where.condition()
     # Rank first, so that only the texts of the best turns are read from the events.
-    rows = tx.execute(
+    sql = (
         "WITH best (id, score) AS MATERIALIZED (SELECT e.id, bm25(turns_fts) FROM turns_fts"
         " CROSS JOIN events e ON e.id = turns_fts.rowid JOIN sessions s ON s.id = e.session_id"
         f" WHERE turns_fts MATCH ? AND {condition}"
         " ORDER BY bm25(turns_fts), e.at DESC, e.id DESC LIMIT ?)"
         f" SELECT {_SPOKEN} FROM best JOIN turns t ON t.id = best.id JOIN events e ON e.id = best.id"
-        " JOIN sessions s ON s.id = e.session_id ORDER BY best.score, e.at DESC, e.id DESC",
-        (expression, *values, limit),
+        " JOIN sessions s ON s.id = e.session_id ORDER BY best.score, e.at DESC, e.id DESC"
     )
-    return [SpokenTurn(*row) for row in rows]
+    return fetch_rows(tx, SpokenTurn, sql, (expression, *values, limit))
 
 
 def rebuild_turns(tx: Connection) -> None:

@@ -123,6 +123,8 @@ class ContextCandidate:
     """The files that it edited; only of what the last sessions left."""
     commits: tuple[str, ...] = ()
     """The subjects of the commits that it made; only of what the last sessions left."""
+    left_open: tuple[str, ...] = ()
+    """What its session said is still to be done; only of the last thing that a session did."""
     remark: str = ""
     """What tells it from another one with the same title."""
     is_of_branch: bool = False

@@ -7,8 +7,9 @@ from typing import Any
 
 from apsw import Connection
 
+from memd.store import ledger
 from memd.store.filter import marks
-from memd.store.queries import count_rows, fetch_int
+from memd.store.queries import count_rows, fetch_all, fetch_first, fetch_ids, fetch_int, fetch_rows
 from memd.store.types import SummaryPair, SummaryUse
 from memd.text import storable
 
@@ -33,24 +34,20 @@ def record_uses(
 
 def uses_of(tx: Connection, summary_ids: Sequence[int]) -> dict[int, SummaryUse]:
     """The uses of these memories by id; one that was never returned is left out."""
-    rows = tx.execute(
-        "SELECT summary_id, count, last_at FROM uses WHERE count > 0"
-        f" AND summary_id IN ({marks(summary_ids)})",
-        tuple(summary_ids),
-    )
-    return {int(number): SummaryUse(count, last_at) for number, count, last_at in rows}
+    sql = f"SELECT summary_id, count, last_at FROM uses WHERE count > 0 AND summary_id IN ({marks(summary_ids)})"
+    return {number: SummaryUse(*use) for number, *use in fetch_all(tx, sql, summary_ids)}
 
 
 def coactivations_of(tx: Connection, summary_ids: Sequence[int]) -> dict[SummaryPair, int]:
     """Count for any two of these memories the answers that returned both."""
     places = marks(summary_ids)
-    rows = tx.execute(
-        "SELECT low_id, high_id, count FROM coactivations"
-        f" WHERE low_id IN ({places}) AND high_id IN ({places})",
-        (*summary_ids, *summary_ids),
-    )
-    return {(int(low), int(high)): int(count) for low, high, count in rows}
+    sql = f"SELECT low_id, high_id, count FROM coactivations WHERE low_id IN ({places}) AND high_id IN ({places})"
+    rows = fetch_all(tx, sql, (*summary_ids, *summary_ids))
+    return {(low, high): count for low, high, count in rows}
 
+
+_TEXTS_KEPT = 500
+"""Texts that are kept of all sessions: about a fortnight's, half a megabyte."""
 
 # ── Injections: what was shown to an agent unasked, so that it is not shown the same twice ─────
 
@@ -100,13 +97,43 @@ def record_injections(tx: Connection, injected: Sequence[NewInjection]) -> None:
     )
 
 
-def last_injected(tx: Connection, session_id: int) -> dict[int, int]:
-    """Return summary id → when it was last injected into this session; its subagents' injections do not count."""
-    rows = tx.execute(
-        "SELECT summary_id, max(at) FROM injections WHERE session_id = ? AND moment <> 'subagent' GROUP BY summary_id",
-        (session_id,),
-    )
-    return {int(number): int(at) for number, at in rows}
+@dataclass(frozen=True, slots=True)
+class ToldText:
+    """All that a session was told unasked at one moment, as it was told. `at` is UTC milliseconds."""
+
+    moment: str
+    at: int
+    text: str
+
+
+def record_texts(tx: Connection, told: Sequence[tuple[int, ToldText]]) -> None:
+    """Keep the texts that sessions were told, the last ones of the vault.
+
+    They are notes of the vault: every erasure drops all of them, because they repeat what memories said.
+    """
+    for session_id, one in told:
+        key = f"{ledger.TOLD}{one.at:015d} {session_id} {one.moment}"
+        ledger.write_note(tx, key, one.text)
+    for name in ledger.note_names(tx, ledger.TOLD)[:-_TEXTS_KEPT] if told else ():
+        ledger.drop_note(tx, f"{ledger.TOLD}{name}")
+
+
+def told_texts(tx: Connection, session_id: int) -> list[ToldText]:
+    """What a session was told, oldest first, as far as it is kept."""
+    names = [one.split(" ") for one in ledger.note_names(tx, ledger.TOLD)]
+    return [
+        ToldText(
+            moment, int(at), ledger.read_note(tx, f"{ledger.TOLD}{at} {number} {moment}") or ""
+        )
+        for at, number, moment in names
+        if int(number) == session_id
+    ]
+
+
+def last_injected(tx: Connection, session_id: int) -> dict[int, tuple[int, str]]:
+    """Return summary id → (when, at which moment) it was last injected into this session; not into its subagents."""
+    sql = "SELECT summary_id, max(at), moment FROM injections WHERE session_id = ? AND moment <> 'subagent' GROUP BY summary_id"
+    return {number: (at, moment) for number, at, moment in fetch_all(tx, sql, (session_id,))}
 
 
 def session_injections(tx: Connection, session_id: int, limit: int = 1_000) -> list[Injection]:
@@ -126,20 +153,17 @@ def _end_in_bool(row: Sequence[Any]) -> list[Any]:
 
 def summary_injections(tx: Connection, summary_id: int, limit: int) -> list[NewInjection]:
     """The last injections of a memory that were shown, newest first."""
-    rows = tx.execute(
+    sql = (
         "SELECT session_id, summary_id, moment, at, reason FROM injections WHERE summary_id = ?"
-        " AND NOT held ORDER BY at DESC, id DESC LIMIT ?",
-        (summary_id, limit),
+        " AND NOT held ORDER BY at DESC, id DESC LIMIT ?"
     )
-    return [NewInjection(*row) for row in rows]
+    return fetch_rows(tx, NewInjection, sql, (summary_id, limit))
 
 
 def count_injections(tx: Connection, summary_id: int) -> tuple[int, int]:
     """Count how often a memory was shown, and to how many sessions."""
-    ((times, sessions),) = tx.execute(
-        "SELECT count(*), count(DISTINCT session_id) FROM injections WHERE summary_id = ? AND NOT held",
-        (summary_id,),
-    )
+    sql = "SELECT count(*), count(DISTINCT session_id) FROM injections WHERE summary_id = ? AND NOT held"
+    ((times, sessions),) = tx.execute(sql, (summary_id,))
     return int(times), int(sessions)
 
 
@@ -223,18 +247,14 @@ class SpentBudget:
 
 def read_spent(tx: Connection, session_id: int) -> SpentBudget:
     """Return what a session has used of its budget."""
-    row = tx.execute(
-        "SELECT tokens, waited_ms FROM told WHERE session_id = ?", (session_id,)
-    ).fetchone()
-    return SpentBudget(*row) if row else SpentBudget()
+    sql = "SELECT tokens, waited_ms FROM told WHERE session_id = ?"
+    return fetch_first(tx, SpentBudget, sql, (session_id,)) or SpentBudget()
 
 
 def write_spent(tx: Connection, session_id: int, spent: SpentBudget) -> None:
     """Keep what was spent of a session's budget."""
-    tx.execute(
-        "INSERT OR REPLACE INTO told SELECT id, ?2, ?3 FROM sessions WHERE id = ?1",
-        (session_id, spent.tokens, spent.waited_ms),
-    )
+    sql = "INSERT OR REPLACE INTO told SELECT id, ?2, ?3 FROM sessions WHERE id = ?1"
+    tx.execute(sql, (session_id, spent.tokens, spent.waited_ms))
 
 
 # ── What agents were asked to note (the table `asks`) ─────────────────────────────────────────────
@@ -244,40 +264,31 @@ def record_ask(
     tx: Connection, session_id: int, about: Sequence[tuple[int, int]], characters: int, now: int
 ) -> None:
     """Note that the agent of a session was asked about the exchanges of `about`: (session, the last prompt's event)."""
-    tx.executemany(
-        "INSERT INTO asks (asked_in, session_id, through, characters, at) VALUES (?, ?, ?, ?, ?)",
-        [(session_id, past, through, characters, now) for past, through in about],
-    )
+    sql = "INSERT INTO asks (asked_in, session_id, through, characters, at) VALUES (?, ?, ?, ?, ?)"
+    tx.executemany(sql, [(session_id, past, through, characters, now) for past, through in about])
 
 
 def sessions_asked_about(tx: Connection, session_id: int) -> list[int]:
     """The other sessions that the agent of this one was asked about."""
-    condition = "FROM asks WHERE asked_in = ?1 AND session_id <> ?1"
-    return [
-        int(found)
-        for (found,) in tx.execute(f"SELECT DISTINCT session_id {condition}", (session_id,))
-    ]
+    sql = "SELECT DISTINCT session_id FROM asks WHERE asked_in = ?1 AND session_id <> ?1"
+    return fetch_ids(tx, sql, (session_id,))
 
 
 def last_noted(tx: Connection, session_id: int) -> int:
     """The last event of a session that its agent was asked about, or that came before its last note; 0 if none."""
     asked = fetch_int(tx, "SELECT max(through) FROM asks WHERE session_id = ?", (session_id,))
-    noted = fetch_int(
-        tx,
+    sql = (
         "SELECT max(e.id) FROM events e WHERE e.session_id = ?1 AND e.kind = 'prompt' AND e.at <="
-        " (SELECT max(created_at) FROM summaries WHERE session_id = ?1 AND source = 'agent')",
-        (session_id,),
+        " (SELECT max(created_at) FROM summaries WHERE session_id = ?1 AND source = 'agent')"
     )
+    noted = fetch_int(tx, sql, (session_id,))
     return max(asked or 0, noted or 0)
 
 
 def count_prompts(tx: Connection, session_id: int, since: int, except_id: int | None) -> int:
     """Prompts of a session after the event `since`."""
-    return count_rows(
-        tx,
-        "events WHERE session_id = ? AND kind = 'prompt' AND agent IS NULL AND id > ? AND id <> ?",
-        (session_id, since, except_id or 0),
-    )
+    sql = "events WHERE session_id = ? AND kind = 'prompt' AND agent IS NULL AND id > ? AND id <> ?"
+    return count_rows(tx, sql, (session_id, since, except_id or 0))
 
 
 def was_compacted(tx: Connection, session_id: int, since: int) -> bool:
@@ -288,22 +299,20 @@ def was_compacted(tx: Connection, session_id: int, since: int) -> bool:
 
 def tools_after(tx: Connection, session_id: int, since: int) -> list[tuple[str, int]]:
     """(tool, time) of each result of a session after the event `since`, in order of time."""
-    rows = tx.execute(
+    sql = (
         "SELECT coalesce(tool, ''), at FROM events WHERE session_id = ? AND id > ? AND agent IS NULL"
-        " AND kind IN ('tool_result', 'tool_failure') ORDER BY at, id",
-        (session_id, since),
+        " AND kind IN ('tool_result', 'tool_failure') ORDER BY at, id"
     )
-    return [(str(tool), int(at)) for tool, at in rows]
+    return fetch_all(tx, sql, (session_id, since))
 
 
 def count_unanswered_asks(tx: Connection, project_id: int, client: str, latest: int) -> int:
     """Count those of a project's and client's latest asks after which the asked session's agent noted nothing."""
-    return count_rows(
-        tx,
+    sql = (
         "(SELECT a.at, a.asked_in, coalesce((SELECT min(b.at) FROM asks b WHERE b.asked_in = a.asked_in"
         " AND b.at > a.at), a.at + 86400000) AS until FROM asks a JOIN sessions s ON s.id = a.asked_in"
         " WHERE s.project_id = ? AND s.client = ? GROUP BY a.asked_in, a.at ORDER BY a.at DESC LIMIT ?) x WHERE NOT EXISTS (SELECT 1"
         " FROM summaries m WHERE m.session_id = x.asked_in AND m.source = 'agent' AND m.created_at >= x.at"
-        " AND m.created_at < x.until)",
-        (project_id, client, latest),
+        " AND m.created_at < x.until)"
     )
+    return count_rows(tx, sql, (project_id, client, latest))

@@ -11,7 +11,7 @@ from apsw import Connection
 
 from memd.models import Space
 from memd.store.filter import marks
-from memd.store.queries import fetch_int, has_rows, insert_returning_id
+from memd.store.queries import fetch_int, fetch_rows, has_rows, insert_returning_id
 
 STRIDE = 2**40
 """Distance between the ids of two spaces' vectors, in ids: greater than any passage id.
@@ -58,10 +58,8 @@ def vectors_of(tx: Connection, space_name: str, passage_ids: Sequence[int]) -> d
     if space_id is None:
         return {}
     first = space_id * STRIDE
-    rows = tx.execute(
-        f"SELECT id, vector FROM vectors WHERE id IN ({marks(passage_ids)})",
-        [first + passage_id for passage_id in passage_ids],
-    )
+    sql = f"SELECT id, vector FROM vectors WHERE id IN ({marks(passage_ids)})"
+    rows = tx.execute(sql, [first + passage_id for passage_id in passage_ids])
     return {int(found) - first: blob for found, blob in rows}
 
 
@@ -78,12 +76,11 @@ class SpaceSize:
 
 def measure_spaces(tx: Connection) -> list[SpaceSize]:
     """Every space that was ever used, oldest first."""
-    rows = tx.execute(
+    sql = (
         "SELECT s.id, s.name, s.provider, count(v.id), coalesce(sum(length(v.vector) + ?), 0)"
-        f" FROM spaces s LEFT JOIN vectors v ON {_OF_SPACE} GROUP BY s.id ORDER BY s.id",
-        (_ROW_BYTES,),
+        f" FROM spaces s LEFT JOIN vectors v ON {_OF_SPACE} GROUP BY s.id ORDER BY s.id"
     )
-    return [SpaceSize(*row) for row in rows]
+    return fetch_rows(tx, SpaceSize, sql, (_ROW_BYTES,))
 
 
 def has_learned(tx: Connection) -> bool:

@@ -1,7 +1,6 @@
 """Remove what Claude Code adds to texts and results.
 
-It adds reminders to prompts, instructions for the next agent to a compaction's summary, and it replaces
-a long result by a preview with the path of the rest.
+It adds reminders to prompts, and instructions for the next agent to a compaction's summary.
 """
 
 import math
@@ -12,17 +11,6 @@ from typing import Any
 _REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
 _PRIVATE = re.compile(r"<private>.*?(?:</private>|\Z)", re.DOTALL | re.IGNORECASE)
 _LOCAL = "<local-command-"
-_SAVED_START, _SAVED_END = "<persisted-output>", "</persisted-output>"
-_SAVED = re.compile(
-    r"<persisted-output>[^\n]{0,200}\n?[^\n]{0,200}?saved to: *([^\n<]{1,4096}?\.(?:txt|json))(?=\s|<)"
-)
-_TOO_LONG = re.compile(
-    r"Error: result \([^)\n]{1,100}\) exceeds maximum allowed tokens\. Output has been saved to "
-    r"([^\n]{1,4096}?\.(?:txt|json))\b"
-)
-_PREVIEW_START_MAX = 1_000
-"""The preview of a result begins within these characters: before it stands at most an exit status."""
-_RESULT_FIELDS = ("tool_response", "error")
 _IMAGE_DEPTH_MAX = 8
 """Images are searched to this depth."""
 _WIRE_DEPTH_MAX = 64
@@ -67,7 +55,7 @@ def read_typed_note(text: str) -> str:
 
 def message_blocks(content: Any) -> list[Mapping[str, Any]]:
     """Return the blocks of a message; none if it is plain text."""
-    return [b for b in content if isinstance(b, Mapping)] if isinstance(content, list) else []
+    return [b for b in content if isinstance(b, dict)] if isinstance(content, list) else []
 
 
 def has_result(content: Any) -> bool:
@@ -135,64 +123,16 @@ def compaction_summary(text: str) -> str:
     return body[: min(ends)].strip() if ends else body.strip()
 
 
-def find_saved_path(payload: Mapping[str, Any]) -> str | None:
-    """Return the path where the client says it saved the whole result; None if it is in the payload."""
-    paths = (_saved_path(payload.get(name)) for name in _RESULT_FIELDS)
-    return next((path for path in paths if path is not None), None)
-
-
-def _saved_path(value: Any) -> str | None:
-    if isinstance(value, str):
-        match = _SAVED.match(value, _preview_start(value)) or _TOO_LONG.match(value)
-        return match.group(1) if match else None
-    if isinstance(value, Mapping):
-        path = value.get("persistedOutputPath")
-        return path if isinstance(path, str) else _saved_path(value.get("stdout"))
-    texts = (block.get("text") for block in message_blocks(value))
-    return next((path for text in texts if (path := _saved_path(text)) is not None), None)
-
-
-def _preview_start(text: str) -> int:
-    return max(text.find(_SAVED_START, 0, _PREVIEW_START_MAX), 0)
-
-
-def insert_saved_output(payload: Mapping[str, Any], output: str) -> dict[str, Any]:
-    """Return the payload with this output in place of its preview."""
-    return {
-        name: _replace_preview(value, output) if name in _RESULT_FIELDS else value
-        for name, value in payload.items()
-    }
-
-
-def _replace_preview(value: Any, output: str) -> Any:
-    if isinstance(value, str):
-        if _saved_path(value) is None:
-            return value
-        start = _preview_start(value)
-        end = value.rfind(_SAVED_END, start)
-        return value[:start] + output + (value[end + len(_SAVED_END) :] if end >= 0 else "")
-    if isinstance(value, Mapping):
-        is_whole = isinstance(value.get("persistedOutputPath"), str)
-        stdout = output if is_whole else _replace_preview(value.get("stdout"), output)
-        return {**value, "stdout": stdout}
-    if isinstance(value, list):
-        return [
-            {**block, "text": _replace_preview(block["text"], output)} if "text" in block else block
-            for block in message_blocks(value)
-        ]
-    return value
-
-
 def strip_images(value: Any, depth: int = 0) -> Any:
     """Return a result with the size of each image instead of its data."""
     if depth >= _IMAGE_DEPTH_MAX:
         return value
     if isinstance(value, list):
         return [strip_images(item, depth + 1) for item in value]
-    if not isinstance(value, Mapping):
+    if not isinstance(value, dict):
         return value
     holder = value.get("source", value.get("file", value))
-    data = holder.get("data", holder.get("base64")) if isinstance(holder, Mapping) else None
+    data = holder.get("data", holder.get("base64")) if isinstance(holder, dict) else None
     if value.get("type") in ("image", "document") and isinstance(data, str):
         return {"type": value["type"], "characters": len(data)}
     return {key: strip_images(item, depth + 1) for key, item in value.items()}
@@ -202,7 +142,7 @@ def limit_for_wire(value: Any, depth: int = 0) -> Any:
     """Return a value that a request can have: of limited depth, and with finite numbers only."""
     if isinstance(value, float) and not math.isfinite(value):
         return str(value)
-    if not isinstance(value, Mapping | list):
+    if not isinstance(value, (dict, list)):
         return value
     if depth >= _WIRE_DEPTH_MAX:
         return _TOO_DEEP

@@ -2,7 +2,6 @@
 
 import contextlib
 import hashlib
-import json
 import os
 import re
 import stat
@@ -10,6 +9,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
+from typing import Any
 
 from memd.transfer import session_files, sources, transcripts
 from memd.transfer.readers.aider import AiderReader
@@ -108,6 +108,19 @@ def _find_begin(path: str) -> int:
     return found.st_mtime_ns // 1_000_000
 
 
+def _find_below(
+    variable: str, default: str, *patterns: str
+) -> Callable[[Mapping[str, str]], Iterator[Path]]:
+    """Return what lists the paths below a client's directory: the one that a variable names, else the default at home."""
+
+    def find(environ: Mapping[str, str]) -> Iterator[Path]:
+        top = Path(environ.get(variable) or home_directory(environ) / default)
+        for pattern in patterns:
+            yield from sorted(top.glob(pattern))
+
+    return find
+
+
 def _wait_for_place() -> PayloadQueue:
     """Return the queue for a file whose lines, and nothing else, say the directory."""
     return PayloadQueue(waits_for_place=True)
@@ -116,15 +129,16 @@ def _wait_for_place() -> PayloadQueue:
 # ── Claude Code ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _claude_folders(environ: Mapping[str, str]) -> Iterator[Path]:
-    return (directory / "projects" for directory in claude_directories(environ))
+_AGENT_FILE = re.compile(r"agent-(.{1,200})\.jsonl")
+"""The file of a subagent; its type is in the `.meta.json` beside it."""
 
 
 def _read_claude(path: Path, shared: SharedLines) -> SessionReader:
-    location = session_files.locate_transcript(str(path))
+    named = _AGENT_FILE.fullmatch(path.name)
+    meta = _read_json(path.with_suffix(".meta.json")) if named else {}
     return transcripts.TranscriptReader(
-        location.agent,
-        location.agent_type,
+        named[1] if named else None,
+        get_text(meta, "agentType"),
         seen=shared.seen,
         places=shared.places,
         queue=_wait_for_place(),
@@ -135,15 +149,6 @@ def _read_claude(path: Path, shared: SharedLines) -> SessionReader:
 
 
 _CODEX_FOLDERS = ("sessions", "archived_sessions")
-
-
-def codex_home(environ: Mapping[str, str]) -> Path:
-    """Return the directory of Codex CLI."""
-    return Path(environ.get("CODEX_HOME") or home_directory(environ) / ".codex")
-
-
-def _codex_folders(environ: Mapping[str, str]) -> list[Path]:
-    return [codex_home(environ) / name for name in _CODEX_FOLDERS]
 
 
 def _read_codex(path: Path, shared: SharedLines) -> SessionReader:
@@ -168,11 +173,6 @@ def _is_rollout(path: Path) -> bool:
     return path.name.startswith("rollout-") and path.name.endswith((".jsonl", ".jsonl.zst"))
 
 
-def _copilot_folders(environ: Mapping[str, str]) -> list[Path]:
-    home = Path(environ.get("COPILOT_HOME") or home_directory(environ) / ".copilot")
-    return [home / "session-state"]
-
-
 _YAML_LINE = re.compile(r"^(\w+): (.*)$", re.MULTILINE)
 
 
@@ -190,11 +190,6 @@ _CURSOR_SUBAGENTS = "subagents"
 _ABSOLUTE_PATH = re.compile(r'"(/[^"\\\s]{1,1000}|[A-Za-z]:(?:\\\\[^"\\\n]{1,255}){1,64})"')
 """A path in JSON, of this system or of Windows."""
 _NOT_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]")
-
-
-def _cursor_folders(environ: Mapping[str, str]) -> list[Path]:
-    projects = home_directory(environ) / ".cursor" / "projects"
-    return sorted(projects.glob(f"*/{_CURSOR_FOLDER}"))
 
 
 def _read_cursor(path: Path, _: SharedLines) -> SessionReader:
@@ -235,14 +230,6 @@ def _make_cursor_name(place: PurePath) -> str:
 _GEMINI_CHATS = "chats"
 
 
-def _gemini_home(environ: Mapping[str, str]) -> Path:
-    return Path(environ.get("GEMINI_CLI_HOME") or home_directory(environ)) / ".gemini"
-
-
-def _gemini_folders(environ: Mapping[str, str]) -> list[Path]:
-    return sorted((_gemini_home(environ) / "tmp").glob(f"*/{_GEMINI_CHATS}"))
-
-
 def _is_chat(path: Path) -> bool:
     is_named = path.name.startswith("session-") and path.suffix in (".json", ".jsonl")
     return is_named or (path.suffix == ".jsonl" and path.parent.parent.name == _GEMINI_CHATS)
@@ -260,15 +247,15 @@ def _find_gemini_directory(folder: Path) -> str | None:
     root = _read_small(folder / ".project_root")
     if root is not None:
         return root.strip() or None
-    try:
-        known = json.loads(_read_small(folder.parent.parent / "projects.json") or "{}")
-    except (ValueError, RecursionError):
-        return None
-    projects = known.get("projects") if isinstance(known, dict) else None
+    projects = _read_json(folder.parent.parent / "projects.json").get("projects")
     for path, name in projects.items() if isinstance(projects, dict) else ():
         if folder.name in (name, hashlib.sha256(path.encode()).hexdigest()):
             return str(path)
     return None
+
+
+def _read_json(path: Path) -> Mapping[str, Any]:
+    return read_object(_read_small(path) or "", Counter()) or {}
 
 
 def _read_small(path: Path) -> str | None:
@@ -282,11 +269,6 @@ def _read_small(path: Path) -> str | None:
 
 
 # ── OpenCode, Pi, Aider ──────────────────────────────────────────────────────────────────────────
-
-
-def _opencode_folders(environ: Mapping[str, str]) -> list[Path]:
-    data = environ.get("XDG_DATA_HOME") or home_directory(environ) / ".local" / "share"
-    return [Path(data) / "opencode" / "opencode.db"]
 
 
 def _pi_folders(environ: Mapping[str, str]) -> list[Path]:
@@ -303,7 +285,8 @@ def _aider_folders(environ: Mapping[str, str]) -> list[Path]:
 
 CLAUDE_CODE = SessionSource(
     "claude-code", "Claude Code", "~/.claude/projects or ~/.config/claude/projects",
-    _claude_folders, lambda path: path.suffix == ".jsonl", _read_claude,
+    lambda environ: (one / "projects" for one in claude_directories(environ)),
+    lambda path: path.suffix == ".jsonl", _read_claude,
 )  # fmt: skip
 SESSION_SOURCES: Mapping[str, SessionSource] = {
     one.client: one
@@ -311,23 +294,26 @@ SESSION_SOURCES: Mapping[str, SessionSource] = {
         CLAUDE_CODE,
         SessionSource(
             "codex", "Codex CLI", "~/.codex/sessions and ~/.codex/archived_sessions",
-            _codex_folders, _is_rollout, _read_codex,
+            _find_below("CODEX_HOME", ".codex", *_CODEX_FOLDERS), _is_rollout, _read_codex,
         ),
         SessionSource(
             "copilot", "Copilot CLI", "~/.copilot/session-state/*/events.jsonl",
-            _copilot_folders, lambda path: path.name == "events.jsonl", _read_copilot,
+            _find_below("COPILOT_HOME", ".copilot", "session-state"),
+            lambda path: path.name == "events.jsonl", _read_copilot,
         ),
         SessionSource(
             "cursor", "Cursor", "~/.cursor/projects/*/agent-transcripts",
-            _cursor_folders, lambda path: path.suffix == ".jsonl", _read_cursor,
+            _find_below("", ".cursor", f"projects/*/{_CURSOR_FOLDER}"),
+            lambda path: path.suffix == ".jsonl", _read_cursor,
         ),
         SessionSource(
             "gemini-cli", "Gemini CLI", "~/.gemini/tmp/*/chats",
-            _gemini_folders, _is_chat, _read_gemini,
+            _find_below("GEMINI_CLI_HOME", "", f".gemini/tmp/*/{_GEMINI_CHATS}"), _is_chat, _read_gemini,
         ),
         SessionSource(
             "opencode", "OpenCode", "~/.local/share/opencode/opencode.db",
-            _opencode_folders, lambda path: path.suffix in (".json", ".db"),
+            _find_below("XDG_DATA_HOME", ".local/share", "opencode/opencode.db"),
+            lambda path: path.suffix in (".json", ".db"),
             lambda _path, _shared: OpencodeReader(),
         ),
         SessionSource(

@@ -11,12 +11,11 @@ from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
 
-from memd import gitignore
 from memd.errors import BadRequest
-from memd.gitignore import PathPattern
 from memd.models import GLOBAL_PROJECT
 from memd.paths import find_config_home, find_home
-from memd.transfer import foreign_memories, markdown
+from memd.transfer import foreign_memories, git_excludes, markdown
+from memd.transfer.git_excludes import Rules
 from memd.transfer.record import ForeignMemory, ReadIssues
 
 TEXT_FILE_BYTES_MAX = 4 * 1024 * 1024
@@ -33,7 +32,6 @@ _DEPENDENCY_FOLDERS = {"node_modules", "bower_components", "site-packages", "__p
 _UTF16_MARKS = (b"\xff\xfe", b"\xfe\xff")
 _BINARY_PROBE_BYTES = 8_192
 """A file with a NUL byte in its first bytes is binary."""
-_IGNORE_FILE_BYTES_MAX = 256 * 1024
 _CLIENT_CONFIGS = (
     ".claude.json",
     ".config/Claude/claude_desktop_config.json",
@@ -53,8 +51,6 @@ Stamp = tuple[int, int]
 """Bytes and modification time in µs: JSON's numbers are exact to 2**53, so nanoseconds do not fit."""
 ReadMemories = Callable[[ReadIssues], Iterator[tuple[ForeignMemory, float]]]
 """Yields the memories of a file, each with the share of the file, 0 to 1, that is read by then."""
-_IgnoreRules = tuple[tuple[Path, Sequence[PathPattern]], ...]
-"""The patterns of each `.gitignore`, by its folder."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -317,15 +313,15 @@ def _read_claude_mem(
                     yield replace(memory, directory=directory), min(1.0, done / max(1, total))
 
 
-def watched_source(folder: Path, *, by_headings: bool) -> ImportSource:
+def watched_source(folder: Path, environ: Mapping[str, str], *, by_headings: bool) -> ImportSource:
     """Find the notes in a folder that is mirrored: what is gone from it is withdrawn."""
     source = ImportSource(withdraws_missing=True, suffixes=WATCHED_SUFFIXES, mirrored=[str(folder)])
-    return markdown_source([folder], {}, source=source, by_headings=by_headings)
+    return markdown_source([folder], environ, source=source, by_headings=by_headings)
 
 
 def markdown_source(
     paths: Iterable[Path],
-    _: Mapping[str, str],
+    environ: Mapping[str, str],
     *,
     source: ImportSource | None = None,
     by_headings: bool = False,
@@ -339,7 +335,8 @@ def markdown_source(
         files = [path]
         if is_folder:
             source.folders.append(str(path))
-            files = sorted(_find_notes(path, _read_parent_rules(path), source))
+            rules = git_excludes.read_rules_above(path, environ)
+            files = sorted(_find_notes(path, rules, source, environ))
         for file in files:
             if stamp := source.stamp(file):
                 name = file.relative_to(top).as_posix()
@@ -348,12 +345,14 @@ def markdown_source(
     return source
 
 
-def _find_notes(here: Path, rules: _IgnoreRules, source: ImportSource) -> Iterator[Path]:
+def _find_notes(
+    here: Path, rules: Rules, source: ImportSource, environ: Mapping[str, str]
+) -> Iterator[Path]:
     """Yield the notes in a folder and below it.
 
     Links are left out: they lead to a note that is read anyway, or out of the folder.
     """
-    rules = (*rules, *_read_ignore_rules(here))
+    rules = (*rules, *git_excludes.read_rules(here, environ))
     if source.mirrored and str(here) not in source.mirrored:
         source.mirrored.append(str(here))
     try:
@@ -372,14 +371,12 @@ def _find_notes(here: Path, rules: _IgnoreRules, source: ImportSource) -> Iterat
         elif is_client_memory(path) and not is_directory:
             source.skipped["a client's own memory: `memd import claude-memory`"] += 1
         elif is_directory:
-            yield from _find_notes(path, rules, source)
+            yield from _find_notes(path, rules, source, environ)
         elif entry.is_file(follow_symlinks=False):
             yield path
 
 
-def _skip_reason(
-    entry: "os.DirEntry[str]", rules: _IgnoreRules, *, is_directory: bool
-) -> str | None:
+def _skip_reason(entry: "os.DirEntry[str]", rules: Rules, *, is_directory: bool) -> str | None:
     """Return why a note or a folder is left out; None if it is read."""
     if entry.name.startswith("."):
         return "hidden"
@@ -387,35 +384,8 @@ def _skip_reason(
         return "a link"
     if is_directory and entry.name in _DEPENDENCY_FOLDERS:
         return "packages of others"
-    is_ignored = False
-    for folder, patterns in rules:
-        name = Path(entry.path).relative_to(folder).as_posix()
-        last = gitignore.last_match(patterns, name, is_directory=is_directory)
-        is_ignored = is_ignored if last is None else not last.is_negated
+    is_ignored = git_excludes.is_excluded(Path(entry.path), rules, is_directory=is_directory)
     return ".gitignore" if is_ignored else None
-
-
-def _read_parent_rules(top: Path) -> _IgnoreRules:
-    """Return the ignore rules of the folders above, up to the root of the git repository."""
-    rules: _IgnoreRules = ()
-    folder = top
-    while not (folder / ".git").exists():
-        if folder == folder.parent:
-            return ()
-        folder = folder.parent
-        rules = (*_read_ignore_rules(folder), *rules)
-    return rules
-
-
-def _read_ignore_rules(folder: Path) -> _IgnoreRules:
-    path = folder / ".gitignore"
-    try:
-        if not path.is_file() or path.stat().st_size > _IGNORE_FILE_BYTES_MAX:
-            return ()
-        lines = path.read_text("utf-8-sig", "replace").splitlines()
-    except OSError:
-        return ()
-    return ((folder, [one for line in lines if (one := gitignore.parse_pattern(line))]),)
 
 
 def _read_note(

@@ -165,7 +165,7 @@ class _TranscriptImport:
         self.report.events[str(found.payload.get("hook_event_name"))] += 1
         if self.send is None:
             return
-        payload = claude_markup.limit_for_wire(self._insert_saved_output(found))
+        payload = claude_markup.limit_for_wire(found.payload)
         event = {
             "client": self.client,
             "payload": payload,
@@ -189,17 +189,6 @@ class _TranscriptImport:
         self.batch_values += values
         if len(self.batch) >= BATCH_EVENTS_MAX:
             self._send_batch()
-
-    def _insert_saved_output(self, found: ImportedPayload) -> Mapping[str, Any]:
-        """Return the payload with the whole result if the client has saved that in a file."""
-        if found.saved is None:
-            return found.payload
-        location = session_files.locate_transcript(self.path)
-        output = session_files.read_saved_output(location, found.saved)
-        if output is None:
-            self.reader.skipped["the rest of a long result"] += 1
-            return found.payload
-        return claude_markup.insert_saved_output(found.payload, output)
 
     def _send_batch(self) -> None:
         batch, self.batch = self.batch, []

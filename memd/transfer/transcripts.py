@@ -22,7 +22,7 @@ from memd import machine_text
 from memd.directories import is_below, is_directory_path
 from memd.models import BRANCH, BRANCH_CHARACTERS_MAX, COPY_ID, TITLE_EVENT
 from memd.transfer import claude_markup
-from memd.transfer.readers.base import ImportedPayload, SessionReader, count_unknown, read_object
+from memd.transfer.readers.base import ImportedPayload, SessionReader, read_object
 from memd.transfer.readers.base import get_mapping as _get_mapping
 from memd.transfer.readers.base import get_text as _get_string
 from memd.transfer.record import parse_time_ms
@@ -184,7 +184,7 @@ class TranscriptReader(SessionReader):
             self._read_title(raw, *_TITLES[kind])
             return
         if kind not in _CONVERSATION:
-            self._count_other(kind)
+            self.count_other(kind, _OTHER_TYPES)
             return
         if raw.get("isMeta") is True and not _has_sender(raw):
             self.skipped["injected by the client"] += 1
@@ -219,12 +219,6 @@ class TranscriptReader(SessionReader):
             self.places.setdefault(
                 hash(uuid), LinePlace(thread.session, self._at, thread.prompt_id)
             )
-
-    def _count_other(self, kind: str | None) -> None:
-        if kind in _OTHER_TYPES:
-            self.skipped["not conversation"] += 1
-        else:
-            count_unknown(kind, self.skipped)
 
     def _read_title(self, raw: Mapping[str, Any], title_kind: str, name: str) -> None:
         """Read what the client calls a session, or a conversation up to a line, maybe one of another file."""
@@ -536,8 +530,7 @@ class TranscriptReader(SessionReader):
         if thread.agent is not None:
             payload |= {"agent_id": thread.agent, "agent_type": thread.agent_type}
         payload |= {key: value for key, value in fields.items() if value is not None}
-        saved = claude_markup.find_saved_path(payload)
-        self._payloads.append(ImportedPayload(payload, at, directory, saved))
+        self._payloads.append(ImportedPayload(payload, at, directory))
 
 
 def read_line_time(line: bytes) -> int | None:

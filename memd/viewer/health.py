@@ -26,22 +26,16 @@ def show_projects(visit: Visit) -> Page:
 def show_project(visit: Visit) -> Page:
     """One project: why it is one, its directories, its switch."""
     found = visit.call("memd/project", project=visit.text("name"))
-    address, is_named = visit.name_project(found["key"]), found["key"] not in _NO_PROJECTS
-    return render_page(
-        visit,
-        "project.html",
-        found["name"][:60],
-        "/projects",
-        found=found,
-        address=address,
-        is_named=is_named,
-    )
+    is_named = found["key"] not in _NO_PROJECTS
+    title = found["name"][:60]
+    return render_page(visit, "project.html", title, "/projects", found=found, is_named=is_named)
 
 
 def show_rename(visit: Visit) -> Page:
     """A form for a project's name."""
-    name = visit.text("name")
-    return render_page(visit, "rename.html", f"Rename {name[:60]}", "/projects", name=name)
+    found = visit.call("memd/project", project=visit.text("name"))
+    title = f"Rename {found['name'][:60]}"
+    return render_page(visit, "rename.html", title, "/projects", found=found)
 
 
 def rename(visit: Visit, fields: Fields) -> Json:
@@ -53,18 +47,20 @@ def rename(visit: Visit, fields: Fields) -> Json:
 
 def show_merge(visit: Visit) -> Page:
     """Show the projects that one may be merged into, then what the merge would move."""
-    name, into = visit.text("name"), visit.params.get("into", "")
-    keys = (one["key"] for one in visit.projects if one["key"] not in _NO_PROJECTS)
-    others = [other for other in map(visit.name_project, keys) if other != name]
+    found = visit.call("memd/project", project=visit.text("name"))
+    into = visit.params.get("into", "")
+    others = [
+        one["key"] for one in visit.projects if one["key"] not in {found["key"], *_NO_PROJECTS}
+    ]
     plan = None
     if into:
-        plan = visit.call("memd/project/merge", project=name, into=into, dry_run=True)
+        plan = visit.call("memd/project/merge", project=found["key"], into=into, dry_run=True)
     return render_page(
         visit,
         "merge.html",
-        f"Merge {name[:60]}",
+        f"Merge {found['name'][:60]}",
         "/projects",
-        name=name,
+        found=found,
         into=into,
         others=others,
         plan=plan,
@@ -94,24 +90,16 @@ def unmerge(visit: Visit, fields: Fields) -> Json:
 
 def show_switch(visit: Visit) -> Page:
     """Show the switches of a project, to change them."""
-    name = visit.text("name")
-    found = visit.call("memd/project", project=name)
-    return render_page(
-        visit,
-        "switch.html",
-        f"Switch {name[:60]}",
-        "/projects",
-        name=name,
-        found=found,
-        states=_STATES,
-    )
+    found = visit.call("memd/project", project=visit.text("name"))
+    title = f"Switch {found['name'][:60]}"
+    return render_page(visit, "switch.html", title, "/projects", found=found, states=_STATES)
 
 
 def switch(visit: Visit, fields: Fields) -> Json:
     """Switch a project."""
     name = read_text(fields, "project")
     done = visit.call("memd/switch", state=read_text(fields, "state"), project=name)
-    said = f"{name}: {done['here']['switch']['reason']}."
+    said = f"{visit.label_project(name)}: {done['here']['switch']['reason']}."
     return {"say": said, "go": visit.link("/project", name=name)}
 
 

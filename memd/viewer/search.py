@@ -195,11 +195,10 @@ def _explain_candidate(traced: Json, found: Json) -> list[str]:
 def _explain_absence(visit: Visit, memory: Json, found: Json) -> list[str]:
     reasons = []
     names = {one["id"]: one["key"] for one in visit.projects}
-    here = {visit.project, "global"}
     key = names.get(memory["project_id"])
-    if visit.project != "all" and key != "global" and not here & {visit.name_project(key), key}:
+    if visit.project not in {"all", memory["project"], key} and key != "global":
         reasons.append(
-            f"it belongs to the project {memory['project']}, and {visit.project} was searched"
+            f"it belongs to the project {memory['project']}, and {visit.label_project(visit.project)} was searched"
         )
     if memory["superseded_by"] and visit.params.get("superseded") != "1":
         reasons.append(

@@ -90,8 +90,6 @@ IDLE_S = 600.0
 _CALL_S = 120.0
 _WATCH_S = 1.0
 _BACKLOG = 128
-_NAMES_S = 10.0
-"""How long the names of the projects are kept."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -116,8 +114,6 @@ class Viewer:
     keyring: Keyring = field(default_factory=Keyring)
     listening: socket.socket = field(init=False)
     visited_at: float = field(default_factory=time.monotonic)
-    _names: tuple[float, list[Json]] = (float("-inf"), [])
-    """When the projects were asked for, and what they are."""
     _counted: dict[str, tuple[int, int]] = field(default_factory=dict)
     """See `Visit.counted`."""
 
@@ -145,8 +141,8 @@ class Viewer:
                 Route(f"/assets/{name}", _serve_asset(name, media))
                 for name, media in _ASSETS.items()
             ),
-            *(Route(FRAGMENTS + path, self._answer_page(show)) for path, show in PAGES.items()),
-            *(Route(FRAGMENTS + path, self._answer_part(write)) for path, write in PARTS.items()),
+            *(Route(FRAGMENTS + path, self._answer(show)) for path, show in PAGES.items()),
+            *(Route(FRAGMENTS + path, self._answer(write)) for path, write in PARTS.items()),
             Route(f"{ACTION_PATH}/{{action}}", self._act, methods=["POST"]),
             *(Route(path, _answer_shell) for path in PAGES),
         ]
@@ -194,20 +190,10 @@ class Viewer:
         self._note_visit()
         return JSONResponse({"key": key})
 
-    def _answer_page(self, show: Callable[[Visit], Page]) -> Callable[[Request], Any]:
-        def make(visit: Visit) -> Json:
-            page = show(visit)
-            return {"title": page.title, "html": page.content}
-
-        return self._answer(make)
-
-    def _answer_part(self, write: Callable[[Visit], str]) -> Callable[[Request], Any]:
-        return self._answer(lambda visit: {"html": write(visit)})
-
-    def _answer(self, make: Callable[[Visit], Json]) -> Callable[[Request], Any]:
+    def _answer(self, make: Callable[[Visit], Page | str]) -> Callable[[Request], Any]:
         async def answer(request: Request) -> Response:
             asked = dict(request.query_params), dict(request.path_params)
-            return await run_in_threadpool(self._reply, make, *asked)
+            return await run_in_threadpool(self._reply, lambda visit: _pack(make(visit)), *asked)
 
         return answer
 
@@ -218,14 +204,12 @@ class Viewer:
         if not self.settings.may_edit:
             return JSONResponse({"error": "This viewer only reads; start `memd view --edit`."}, 403)
         fields = _read_json(await request.body())
-        reply = await run_in_threadpool(
+        return await run_in_threadpool(
             self._reply,
             lambda visit: _reveal_said(action(visit, fields)),
             dict(request.query_params),
             {},
         )
-        self._names = (float("-inf"), [])
-        return reply
 
     def _reply(
         self, make: Callable[[Visit], Json], params: dict[str, str], places: dict[str, str]
@@ -234,14 +218,10 @@ class Viewer:
         visit = self._make_visit(params, places)
         try:
             with Client(self.settings.socket_path, _CALL_S) as client:
-                names = self._list_projects(client)
-                return JSONResponse(
-                    make(replace(visit, call=_make_calling(client), projects=names))
-                )
+                return JSONResponse(make(_begin_visit(visit, client)))
         except MemdError as error:
             page, status = _explain_error(visit, error)
-            reply = {"title": page.title, "html": page.content, "error": reveal(error.message)}
-            return JSONResponse(reply, status)
+            return JSONResponse({**_pack(page), "error": reveal(error.message)}, status)
 
     def _make_visit(self, params: dict[str, str], places: dict[str, str]) -> Visit:
         """A visit that cannot ask the daemon yet."""
@@ -260,14 +240,7 @@ class Viewer:
         if not request.url.path.startswith(f"{FRAGMENTS}/"):
             return HTMLResponse(_SHELL, 404)
         page = _show_message(self._make_visit({}, {}), "There is no such page")
-        return JSONResponse({"title": page.title, "html": page.content}, 404)
-
-    def _list_projects(self, client: Client) -> list[Json]:
-        at, names = self._names
-        if time.monotonic() - at > _NAMES_S:
-            names = client.call("memd/projects", {"counts": False})["projects"]
-            self._names = time.monotonic(), names
-        return names
+        return JSONResponse(_pack(page), 404)
 
 
 _ASSETS = {"page.js": "text/javascript", "style.css": "text/css", "icon.svg": "image/svg+xml"}
@@ -305,14 +278,22 @@ def _call_nothing(*_: object, **__: object) -> Json:
     raise Unreachable
 
 
-def _make_calling(client: Client) -> Callable[..., Json]:
+def _pack(made: Page | str) -> Json:
+    """What the script of a page gets."""
+    return {"html": made} if isinstance(made, str) else {"title": made.title, "html": made.content}
+
+
+def _begin_visit(visit: Visit, client: Client) -> Visit:
+    """The visit with a daemon that it can ask, and the projects that there are."""
+
     def call(method: str, **params: Any) -> Json:
         result: Json = client.call(
             method, {name: value for name, value in params.items() if value is not None}
         )
         return result
 
-    return call
+    names = call("memd/projects", counts=False)["projects"]
+    return replace(visit, call=call, projects=names)
 
 
 def _show_message(visit: Visit, title: str, words: str = "", *, comes_back: bool = False) -> Page:
@@ -334,5 +315,4 @@ def _explain_error(visit: Visit, error: MemdError) -> tuple[Page, int]:
 def connect(settings: ViewSettings) -> Iterator[Visit]:
     """A visit of no page in particular."""
     with Client(settings.socket_path, _CALL_S) as client:
-        names = client.call("memd/projects", {"counts": False})["projects"]
-        yield Visit(_make_calling(client), settings.clock(), settings.project, names)
+        yield _begin_visit(Visit(_call_nothing, settings.clock(), settings.project), client)

@@ -132,9 +132,8 @@ def format_iso(at: int) -> str:
 def format_age(at: int, now: int) -> str:
     """Format an age: 3 days ago."""
     past = now - at
-    for size, name in _AGES:
-        if past >= size:
-            return f"{plural(past // size, name)} ago"
+    if past >= _MINUTE:
+        return f"{format_gap(past)} ago"
     return "in the future" if past < -_MINUTE else "just now"
 
 

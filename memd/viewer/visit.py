@@ -2,7 +2,7 @@
 
 import re
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 from urllib.parse import quote, urlencode
 
@@ -76,11 +76,9 @@ class Visit:
 
     @property
     def key(self) -> str:
-        """The key of the project that is shown; what it is called in the address if that is none's name."""
-        named = (
-            one["key"] for one in self.projects if self.name_project(one["key"]) == self.project
-        )
-        return next(named, self.project)
+        """The key of the project that is shown; what the address calls it if that means none, or several."""
+        named = [one["key"] for one in self.projects if self.project in {one["key"], one["name"]}]
+        return named[0] if len(named) == 1 else self.project
 
     def link(self, path: str, **params: object) -> str:
         """An address on this server in the same project; parameters that are None or empty are left out.
@@ -127,46 +125,36 @@ class Visit:
 
     # ── Projects ─────────────────────────────────────────────────────────────────────────────────
 
-    def name_project(self, key: str | None) -> str:
-        """The name by which addresses call a project: its name, or its key where several share the name."""
-        same = self._namesakes(key)
-        if not same:
-            return key or ALL_PROJECTS
-        return str(same[0]["name"]) if len(same) == 1 else str(key)
-
-    def label_project(self, address: str) -> str:
-        """What people read of the project that addresses call so: its name, and what tells it from namesakes.
+    def label_project(self, key: str) -> str:
+        """What people read of a project: its name, and what tells it from namesakes.
 
         `ledger · home/dev` and `ledger · work/dev`, each with as few folders of its path as make the difference.
         """
-        if address == ALL_PROJECTS:
+        if key == ALL_PROJECTS:
             return "All projects"
-        same = self._namesakes(address)
+        same = self._namesakes(key)
         if len(same) < 2:  # noqa: PLR2004  # one has no namesake
-            return str(same[0]["name"]) if same else address
+            return str(same[0]["name"]) if same else key
         own, *others = (one["key"].strip("/").split("/") for one in same)
         for length in range(1, len(own) + 1):
             if all(other[-length:] != own[-length:] for other in others):
                 # Where the folder itself has the name of the project, the name stands there already.
                 parts = own[-length:] if own[-1] != same[0]["name"] else own[-length:-1] or own
                 return f"{same[0]['name']} · {'/'.join(parts)}"
-        return f"{same[0]['name']} · {address}"
+        return f"{same[0]['name']} · {key}"
 
     def choices(self, path: str) -> list[tuple[str, str, str]]:
-        """(name in addresses, what people read, address of a page) of all projects, as the head offers them."""
-        names = [ALL_PROJECTS, *(self.name_project(one["key"]) for one in self.projects)]
+        """(key, what people read, address of a page) of all projects, as the head offers them.
+
+        Addresses call a project by its key: another of the same name may come at any time.
+        """
+        keys = dict.fromkeys([ALL_PROJECTS, *(one["key"] for one in self.projects), self.key])
         return [
-            (
-                name,
-                self.label_project(name),
-                Visit(self.call, 0, self.home_project, params={"project": name}).link(
-                    path, project=name
-                ),
-            )
-            for name in dict.fromkeys([*names, self.project])
+            (key, self.label_project(key), replace(self, params={}).link(path, project=key))
+            for key in keys
         ]
 
-    def _namesakes(self, key: str | None) -> list[Json]:
+    def _namesakes(self, key: str) -> list[Json]:
         """The project of this key first, then those of the same name; none if the key is none's."""
         own = [one for one in self.projects if one["key"] == key]
         if not own:

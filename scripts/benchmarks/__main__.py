@@ -15,6 +15,7 @@ PARTS = {
     "growth": "how the figures grow with the vault",
     "retrieval": "whether the right memory comes back first",
     "retrievers": "words against FTS5, vectors against a scan",
+    "stages": "where the CPU time of a search goes",
     "contexts": "what sessions would have been shown, at moments of real transcripts",
     "sync": "what sharing with another machine costs",
     "consolidation": "what a run costs, and whether it hides only duplicates",

@@ -14,6 +14,8 @@ from benchmarks import harness, metrics
 GENERATE = (
     "import sys; from benchmarks import vault_generator as v; v.fill(sys.argv[1], int(sys.argv[2]))"
 )
+CLIENT_VERSION = "2.1.332"
+"""A Claude Code that starts hooks without a shell."""
 _EVENTS = ("PostToolUse", "PostToolUseFailure", "UserPromptSubmit", "SessionStart")
 
 Command = list[str]
@@ -70,7 +72,14 @@ class Side:
         self.daemon.settle(is_distilled=False)
 
     def installed_hooks(self, path: str) -> dict[str, Command]:
-        """What `memd install claude-code` writes into Claude Code's settings when PATH is this."""
+        """What `memd install claude-code` writes into the settings of a current Claude Code when PATH is this."""
+        client = Path(self.daemon.home, ".local", "bin", CLIENT_VERSION, "claude")
+        client.parent.mkdir(parents=True, exist_ok=True)
+        client.write_text("#!/bin/sh\n")
+        client.chmod(0o755)
+        link = client.parent.parent / "claude"
+        link.unlink(missing_ok=True)
+        link.symlink_to(client)
         environ = {"PATH": path, "HOME": self.daemon.home}
         done = self.daemon.run("install", "claude-code", **environ)
         if done.returncode:

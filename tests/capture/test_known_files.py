@@ -102,7 +102,6 @@ def test_what_was_read_before_does_not_replace_what_was_read_later():
         ("cd b && sed -i.bak -e 's|v=1|v=2|g' a.py && git diff", ("v=1", "v=2")),
         ("sed -i '' 's/^a = 1$/a = 2/' a.py", ("a = 1", "a = 2")),
         ("sed -i 's/LIMIT = [0-9]*/LIMIT = 2/' a.py", ("", "LIMIT = 2")),
-        (r"sed -i -E 's/^(a\s*=\s*)[0-9]+/\12/' a.py", ("", "a = 2")),
         (r"sed -i 's/1\.2\.3/1.2.4/' a.py", ("1.2.3", "1.2.4")),
         ("perl -0pi -e 's/a = 1/a = 2/' a.py", ("a = 1", "a = 2")),
         ("sudo sed -i s/a=1/a=2/ a.py", ("a=1", "a=2")),

@@ -5,7 +5,7 @@ import sys
 
 import pytest
 
-from memd.cli import completion
+from memd.cli import terminal
 from tests.tables import every_row
 
 
@@ -59,6 +59,6 @@ def test_the_shell_completes(complete, line, expected):
     ],
 )
 def test_a_name_that_a_shell_would_read_as_more_than_a_word_is_not_offered(name):
-    offer = completion.complete_from(name, "ledger", "/home/dev/ledger-2.0", "Größe")
+    offer = terminal.complete_from(name, "ledger", "/home/dev/ledger-2.0", "Größe")
     assert offer("") == ["ledger", "/home/dev/ledger-2.0", "Größe"]
     assert offer(name) == []

@@ -1,52 +1,31 @@
-from memd.cli import context
+from memd.cli import query
 
 # ── context ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def test_the_context_of_a_new_session_is_printed(memd, noted, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    number = noted("Always run the linter first", "--kind", "instruction")
-    ran = memd("context")
+def test_the_context_of_a_new_session_is_printed_or_why_there_is_none(machine):
+    machine.run("start")
+    assert machine.run("context").out.startswith("nothing would be injected: nothing is known")
+    assert "fewer than 2 words" in machine.run("context", "thanks").out
+    noted = machine.run(
+        "remember", "Always run the linter first", "--kind", "instruction", "--json"
+    )
+    ran = machine.run("context")
     assert ran.status == 0
-    assert f"#{number} " in ran.out
+    assert f"#{noted.json['id']} " in ran.out
     assert ran.out.startswith('<recalled-memory source="memd"')
     assert "(1 memory, about " in ran.out
 
 
-def test_an_empty_context_has_a_reason(memd, monkeypatch, tmp_path):
-    monkeypatch.chdir(tmp_path)
-    assert memd("context").out.startswith("nothing would be injected: nothing is known")
-    assert "fewer than 2 words" in memd("context", "--prompt", "thanks").out
-
-
 def test_the_context_of_a_prompt_is_explained(memd):
-    ran = memd(
-        "context", "--prompt", "why does login answer 500", "--session", "d9b86e92", "--explain"
-    )
+    ran = memd("context", "why does login answer 500", "--session", "d9b86e92", "--explain")
     assert ran.status == 0
     assert "Login answers 500" in ran.out
     assert "Candidates:" in ran.out
     assert "\n+ #" in ran.out
-    found = memd(
-        "context", "--prompt", "why does login answer 500", "--session", "d9b86e92", "--json"
-    )
+    found = memd("context", "why does login answer 500", "--session", "d9b86e92", "--json")
     assert found.json["moment"] == "prompt"
     assert all(one["shown"] for one in found.json["memories"])
-
-
-def test_the_prompt_of_a_context_is_a_plain_argument(memd):
-    prompt = "how do we deploy with --force"
-    by_option = memd("context", "--prompt", prompt, "--json").json
-    said = memd("context", *prompt.split(), "--json").json
-    assert said["moment"] == "prompt"
-    assert {**said, "took_ms": 0} == {**by_option, "took_ms": 0}
-    assert "give the prompt once" in memd("context", "x", "--prompt", "y").err
-
-
-def test_an_unknown_moment_is_refused(memd):
-    ran = memd("context", "--moment", "never")
-    assert ran.status == 1
-    assert "startup, resume, clear, compact, prompt" in ran.err
 
 
 # ── injected ──────────────────────────────────────────────────────────────────────────────────────
@@ -67,8 +46,8 @@ def test_injections_are_listed_with_time_and_reason():
         return {**fields, "at": at, "moment": moment, "tokens": 10, **outcome}
 
     rows = [row(1, 0, "startup"), row(2, 0, "startup"), row(3, 60_000, "prompt")]
-    head, total, *lines = context._format_injections(
-        {"session": "s1", "title": None, "injections": rows}
+    head, total, *lines = query._format_injections(
+        {"session": "s1", "title": None, "injections": rows, "texts": []}
     )
     assert head == "session s1: without a prompt"
     assert total == "3 memories, about 30 tokens, 1 used"

@@ -205,16 +205,15 @@ def test_every_kind_of_row_of_an_erasure_is_named():
         leftovers=["/b/default.1.partial"], stays={"projects.key": 1}, uncited=[5],
         backups=["/b/one.memd", "/c/all.jsonl"], pending="python3 (pid 12)",
     )  # fmt: skip
-    assert list(edit._format_erasure(report, show_all=True)) == [
+    assert list(edit._format_erasure(report)) == [
         "would forget 2 events that no other memory needs",
         "  event 7, Bash: ls",
-        "events: 7 8",
-        "would forget the words in 2 judgments: 3 4",
-        "would forget the words in 1 session title: 9",
+        "would forget the words in 2 judgments",
+        "would forget the words in 1 session title",
         "would forget that 1 file with this name was imported",
         "would forget 2 lines of the log",
         "would forget 1 line of the spool",
-        "with it go: 3 links, 1 recorded use, 5 index entries",
+        "with it go 9 links, records of use and entries of the index",
         "would forget /b/default.1.partial, which was never finished",
         "#5 stays, without an event that it comes from",
         "1 in projects.key stays: it is a name; use --project or --session",

@@ -235,5 +235,5 @@ def test_a_rule_that_only_a_file_states_is_found_and_not_told_unasked(memd, foun
     assert memd("import", "markdown", tmp_path).status == 0
     assert found("slithy")
     told = memd("context", "--project", str(tmp_path)).out
-    asked = memd("context", "--project", str(tmp_path), "--prompt", f"{rule}, why?").out
+    asked = memd("context", "--project", str(tmp_path), f"{rule}, why?").out
     assert "slithy" not in told + asked

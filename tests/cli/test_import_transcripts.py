@@ -8,7 +8,8 @@ import subprocess
 
 import pytest
 
-from memd.cli.import_ import JoinedProgress, _show_progress
+from memd.cli.archive import show_progress
+from memd.cli.import_ import JoinedProgress
 from tests.transfer import told_sessions
 
 from .conftest import SAMPLES
@@ -47,7 +48,7 @@ def test_lines_that_memd_does_not_understand_are_told_by_their_type(machine, tmp
     (tmp_path / name).write_text(text + odd, encoding="utf-8")
     ran = machine.run("import", "claude-code", tmp_path, "--dry-run")
     assert ran.status == 0, ran.err
-    told = "left out, as memd does not understand them: unknown line zz-new: 2, lines that are no JSON, or cut off: 1\n"
+    told = "left out, as memd does not understand them: unknown line zz-new 2, broken line 1\n"
     assert told in ran.out
 
 
@@ -82,14 +83,14 @@ def sessions(folder, count):
 
 
 def test_each_finished_file_is_a_line(capsys):
-    with _show_progress() as progress:
+    with show_progress() as progress:
         for path, done in (("a", 1), ("a", 5), ("b", 7), ("b", 9)):
             progress(path, done, 9)
     assert capsys.readouterr().err == "5 B of 9 B  a\n9 B of 9 B  b\n"
 
 
 def test_of_many_files_one_line_a_tenth_is_enough(capsys):
-    with _show_progress() as progress:
+    with show_progress() as progress:
         for number in range(200):
             progress(f"file {number}", number + 1, 200)
     lines = capsys.readouterr().err.splitlines()

@@ -1,5 +1,3 @@
-import sys
-
 import pytest
 
 from memd.cli import maintenance
@@ -66,32 +64,20 @@ def backfill(done, missing, *, eta=None, why=""):
     return {"space": "s", "done": done, "missing": missing, "eta_s": eta, "why": why}
 
 
-def test_without_a_terminal_each_tenth_and_each_wait_is_a_line(capsys):
-    with maintenance._show_backfill("a/b") as draw:
-        for done in range(101):
-            draw(backfill(done, 100 - done, eta=(100 - done) // 10))
-        draw(backfill(100, 50, why="no answer\nstart it"))
+def test_each_tenth_of_a_backfill_and_each_wait_is_a_line(monkeypatch, capsys):
+    steps = iter([backfill(n, 100 - n, eta=10 - n // 10) for n in range(100)])
+    waits = iter([backfill(50, 50, why="no answer\nstart it"), backfill(100, 0)])
+
+    def call(method, *_, **__):
+        found = next(steps, None) or next(waits) if method == "memd/status" else None
+        return {"rooms": [{"name": "backfill", **found}] if found else []}
+
+    monkeypatch.setattr(maintenance.daemon_call, "call", call)
+    monkeypatch.setattr(maintenance, "_POLL_S", 0)
+    assert maintenance._recompute_embeddings() == ("s", 100)
     lines = capsys.readouterr().err.splitlines()
-    assert lines[0] == "0 of 100  10 s left"
-    assert lines[5] == "50 of 100  5 s left"
-    assert lines[10].startswith("100 of 100")
-    assert lines[11:] == ["100 of 150  waiting: no answer start it"]
-
-
-def test_an_empty_backfill_is_done_at_once(capsys):
-    with maintenance._show_backfill("a/b") as draw:
-        draw(backfill(0, 0))
-    assert capsys.readouterr().err == "0 of 0\n"
-
-
-def test_a_terminal_gets_a_progress_bar(monkeypatch, capsys):
-    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-    monkeypatch.setenv("FORCE_COLOR", "1")
-    with maintenance._show_backfill("ollama/m") as draw:
-        draw(backfill(30, 70, eta=7))
-    text = capsys.readouterr().err
-    assert "ollama/m" in text
-    assert "30/100" in text
+    assert (lines[0], lines[5]) == ("0 of 100  10 s left", "50 of 100  5 s left")
+    assert lines[10:] == ["50 of 100  waiting: no answer start it", "100 of 100"]
 
 
 def test_an_interrupt_says_that_the_backfill_goes_on(monkeypatch, capsys):

@@ -1,8 +1,3 @@
-import re
-import shutil
-import subprocess
-
-import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -59,7 +54,7 @@ def test_a_headline_marks_superseded_and_pinned_memories():
     memory = {"id": 1, "kind": "note", "at": NOON, "title": "t", "superseded_by": 7, "pinned_at": 1}
     assert output.format_headline(memory).endswith("t  (superseded by #7)  (pinned)")
     told = output.list_marks({**memory, "replaced_by": "Retry three times", "alike": [8, 9]})
-    assert told[:2] == ["superseded by #7: Retry three times", "2 more like it"]
+    assert told[:2] == ["superseded by #7: Retry three times", "2 more like it: #8, #9"]
 
 
 def test_control_characters_are_removed():
@@ -130,7 +125,6 @@ def test_a_table_has_no_control_characters():
 
 
 HOSTILE = 'a"]; x [label="\\"; \n}\x1b[2J\u202e <b>\\N\\'
-STRING = re.compile(r'"(?:[^"\\\n]|\\.)*"')
 
 
 def edge(start, type_, end):
@@ -171,14 +165,13 @@ FOUND = why(
 )  # fmt: skip
 
 
-def test_the_tree_shows_every_edge_once_with_its_type_and_direction():
+def test_the_tree_shows_every_node_once_with_the_type_and_direction_of_its_edge():
     assert list(output.format_tree(FOUND)) == [
         "#12 “Login”",
         "├─ edits → file:/a.py",
         "│  ├─ imports → file:/b.py",
         "│  └─ ← references #15",
         "├─ ← causes #11 “It failed”",
-        "│  └─ references → file:/b.py  (drawn elsewhere)",
         "└─ ← supersedes (undone) #20 “Newer”",
     ]
 
@@ -190,15 +183,9 @@ def test_a_cycle_ends():
             edge("summary:13", "derives_from", "summary:12"),
         ]
     )
-    assert list(output.format_tree(found)) == [
-        "#12 “Login”",
-        "├─ causes → #13",
-        "└─ ← derives_from #13  (drawn elsewhere)",
-    ]
+    assert list(output.format_tree(found)) == ["#12 “Login”", "└─ causes → #13"]
     itself = why([edge("summary:12", "similar_to", "summary:12")])
-    assert list(output.format_tree(itself))[1:] == [
-        "└─ similar_to → #12 “Login”  (drawn elsewhere)"
-    ]
+    assert list(output.format_tree(itself)) == ["#12 “Login”"]
 
 
 def test_an_event_is_named_by_its_tool_or_kind():
@@ -216,15 +203,6 @@ def test_an_event_is_named_by_its_tool_or_kind():
 
 def test_a_memory_without_edges_is_one_node():
     assert list(output.format_tree(why())) == ["#12 “Login”"]
-    assert list(output.format_dot(why()))[-2:] == ['  n0 [label="#12 “Login”", penwidth="2"];', "}"]
-
-
-def test_the_dot_has_a_line_for_each_node_and_each_edge():
-    lines = list(output.format_dot(FOUND))
-    assert lines[0] == "digraph memd {"
-    assert sum("->" in line for line in lines) == len(output.list_edges(FOUND))
-    assert '  n0 -> n1 [label="edits"];' in lines
-    assert any('label="supersedes (undone)", style="dotted"' in line for line in lines)
 
 
 def hostile():
@@ -234,23 +212,7 @@ def hostile():
     )  # fmt: skip
 
 
-def test_no_title_can_end_a_dot_string_or_a_line():
-    lines = list(output.format_dot(hostile()))
-    for line in lines[1:-1]:
-        rest = STRING.sub("", line)
-        assert re.fullmatch(
-            r"  (?:n\d+(?: -> n\d+)? \[[\w=, ]*\]|(?:node|edge) \[[\w=, ]*\]|rankdir=);", rest
-        ), line
-    for line in (*lines, *output.format_tree(hostile())):
+def test_no_title_can_end_a_line_of_the_tree():
+    for line in output.format_tree(hostile()):
         assert line.isprintable()
         assert len(line) < 300
-
-
-@pytest.mark.skipif(shutil.which("dot") is None, reason="Graphviz is not installed")
-def test_graphviz_accepts_the_dot():
-    for found in (FOUND, hostile()):
-        drawn = subprocess.run(
-            [shutil.which("dot"), "-Tsvg"], input="\n".join(output.format_dot(found)), text=True, capture_output=True, check=False
-        )  # fmt: skip
-        assert drawn.returncode == 0, drawn.stderr
-        assert "</svg>" in drawn.stdout

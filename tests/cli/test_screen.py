@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.cli import output, query, terminal, timeline, why
+from memd.cli import output, query, why
 from memd.cli.output import Screen
 from memd.cli.query import MemoryColumns
 from tests.pseudo_terminal import run_on_terminal
@@ -92,7 +92,7 @@ def test_a_timeline_has_days_sessions_and_pauses(name):
         for i, one in enumerate(reversed(MEMORIES[:3]))
     ]  # fmt: skip
     found = {"rows": rows, "pivot_at": NOW - 4 * DAY_MS, "is_span": False, "note": None}
-    lines = timeline._draw_timeline(found, SCREENS[name], marks_time=True)
+    lines = why._draw_timeline(found, SCREENS[name], marks_time=True)
     check_golden(f"timeline-{name}", "\n".join(lines))
 
 
@@ -162,16 +162,6 @@ def test_a_terminal_gets_columns_and_colour_and_may_refuse_both(on_terminal):
     assert re.search(r"^ +#\d+  \w+ +(?:user|agent|tool) ", without, re.MULTILINE)
     plain = on_terminal("--plain", *asked)
     assert re.search(r"^#\d+ \w+ \(\w+\)  \d{4}-\d\d-\d\d  ", plain, re.MULTILINE)
-
-
-def test_what_is_longer_than_the_screen_goes_through_a_pager(on_terminal, tmp_path):
-    pager = tmp_path / "pager"
-    pager.write_text("#!/bin/sh\necho paged; cat\n")
-    pager.chmod(0o755)
-    asked = ("timeline", "--project", "all")
-    assert on_terminal(*asked, lines=4, PAGER=str(pager)).startswith("paged\n")
-    assert "paged" not in on_terminal(*asked, PAGER=str(pager))
-    assert "#" in on_terminal(*asked, lines=4, PAGER="/no/such/pager")
 
 
 def test_list_shows_what_there_is_by_kind_and_by_speaker(memd, noted):
@@ -305,11 +295,8 @@ def test_the_id_of_a_session_is_no_pattern_of_files(tmp_path, monkeypatch):
     assert why.find_place(place) == ("session *", 0)
 
 
-def test_work_of_more_than_a_second_shows_what_it_does_and_how_fast(on_terminal):
+def test_work_of_more_than_a_second_shows_what_it_does(on_terminal):
     assert "rebuilding the index" in on_terminal("reindex")
-    assert terminal.format_rate(2_500_000.0, "B") == "2.4 MB/s"
-    assert terminal.format_rate(1_234.0, "passages") == "1,234 passages/s"
-    assert terminal.format_rate(None, "B") == ""
 
 
 @pytest.mark.parametrize(

@@ -10,7 +10,7 @@ from types import SimpleNamespace
 import pytest
 
 from memd.config import ConsolidateConfig
-from memd.consolidate import undo
+from memd.consolidate import runs
 from memd.consolidate.consolidator import Consolidator
 from memd.errors import EngineFailed
 
@@ -73,7 +73,7 @@ async def test_undo_shows_the_sources_again_retires_the_observation_and_it_is_no
     made = await pair(ONE, OTHER)
     report = await made.consolidator.merge(None, dry_run=False)
     (merge,) = report.merges
-    undone = vault.db.write_now(lambda tx: undo.undo_change(tx, None, clock()))
+    undone = vault.db.write_now(lambda tx: runs.undo_change(tx, None, clock()))
     assert undone.name == f"r{report.run}"
     assert [vault.get(one).superseded_by for one in made.ids] == [None, None]
     assert vault.get(merge.observation).is_expired(clock())

@@ -3,8 +3,7 @@ import pytest
 from memd.belief.compare import Agreement, Comparison, compare
 from memd.belief.decide import Decision
 from memd.consolidate import runs
-from memd.consolidate.runs import parse_undo_target
-from memd.consolidate.undo import list_changes, undo_change
+from memd.consolidate.runs import list_changes, parse_undo_target, undo_change
 from memd.errors import BadRequest, UnknownId
 from memd.models import EdgeType, Stance
 from memd.store import judgments, links

@@ -189,7 +189,9 @@ def test_an_option_that_is_taken_by_its_label_is_told_by_the_work_alone():
         "Option 1: a queue in the harbour office\nOption 2: a table in the ledger\n\nWhich one?"
     )
     said = make_event("stop", id=9, last_assistant_message="The ledger has the table now.")
-    turn = Episode("t1", (make_event(prompt="option 2"), looks(5), said), "stop", heard=offered)
+    turn = Episode(
+        "t1", (make_event(prompt="option 2"), looks(5), said), is_over=True, heard=offered
+    )
     (one,) = distill_episode(turn, CONTEXT)
     assert one.rule == "turn"
     assert "That is: a table in the ledger" in one.body

@@ -168,7 +168,7 @@ async def test_a_distiller_that_is_stopped_between_episodes_ends_with_the_same_r
             if not await other.all():
                 await other.happens(*found)
             with anyio.CancelScope() as scope:
-                other.distiller._on_written = scope.cancel
+                other.distiller.on_written = scope.cancel
                 await other.distils()
             if not await other.pending():
                 break

@@ -11,7 +11,7 @@ IDLE = 600_000
 
 def episodes(*events, now=AT + 60_000):
     return [
-        (e.key, [event.id for event in e.events], e.ended_by)
+        (e.key, [event.id for event in e.events], e.is_over)
         for e in split_episodes(events, now, IDLE)
     ]
 
@@ -28,19 +28,19 @@ def told(steps):
 @every_row(
     ("rule", "steps", "expected"),
     [
-        ("it ends at its stop", "prompt tool_result stop", [("t1", [1, 2, 3], "stop")]),
-        ("or at the next prompt", "prompt tool_result prompt@t2", [("t1", [1, 2], "prompt"), ("t2", [3], None)]),
-        ("or with its session", "prompt session_end", [("t1", [1, 2], "session_end")]),
-        ("a stop hook may let it go on", "prompt stop tool_result", [("t1", [1, 2, 3], None)]),
+        ("it ends at its stop", "prompt tool_result stop", [("t1", [1, 2, 3], True)]),
+        ("or at the next prompt", "prompt tool_result prompt@t2", [("t1", [1, 2], True), ("t2", [3], False)]),
+        ("or with its session", "prompt session_end", [("t1", [1, 2], True)]),
+        ("a stop hook may let it go on", "prompt stop tool_result", [("t1", [1, 2, 3], False)]),
         ("without a turn these make none", "session_start@- notification@- session_end@-", []),
         ("a compaction is one of its own", "compact_start@c1 session_start@c1 compact_end@c1 session_end@c1",
-         [("c1", [1, 2, 3, 4], "compact")]),
-        ("a compaction closes a turn at once", "prompt tool_result compact_start", [("t1", [1, 2, 3], "compact")]),
-        ("though the client says that a session starts", "prompt compact_start session_start", [("t1", [1, 2, 3], "compact")]),
-        ("it is open if it goes on", "prompt compact_start compact_end tool_result", [("t1", [1, 2, 3, 4], None)]),
-        ("and ends at its stop", "prompt compact_start compact_end tool_result stop", [("t1", [1, 2, 3, 4, 5], "stop")]),
-        ("so it does without the client's id", "prompt@- compact_start@-", [("event-1", [1, 2], "compact")]),
-        ("and goes on", "prompt@- compact_start@- session_start@- compact_end@- tool_result@-", [("event-1", [1, 2, 3, 4, 5], None)]),
+         [("c1", [1, 2, 3, 4], True)]),
+        ("a compaction closes a turn at once", "prompt tool_result compact_start", [("t1", [1, 2, 3], True)]),
+        ("though the client says that a session starts", "prompt compact_start session_start", [("t1", [1, 2, 3], True)]),
+        ("it is open if it goes on", "prompt compact_start compact_end tool_result", [("t1", [1, 2, 3, 4], False)]),
+        ("and ends at its stop", "prompt compact_start compact_end tool_result stop", [("t1", [1, 2, 3, 4, 5], True)]),
+        ("so it does without the client's id", "prompt@- compact_start@-", [("event-1", [1, 2], True)]),
+        ("and goes on", "prompt@- compact_start@- session_start@- compact_end@- tool_result@-", [("event-1", [1, 2, 3, 4, 5], False)]),
     ],
 )  # fmt: skip
 def test_a_turn_is_an_episode(rule, steps, expected):
@@ -48,13 +48,13 @@ def test_a_turn_is_an_episode(rule, steps, expected):
 
 
 def test_a_turn_ends_when_nothing_has_happened_for_long():
-    assert episodes(make_event(id=1), now=AT + 1000 + IDLE - 1) == [("t1", [1], None)]
-    assert episodes(make_event(id=1), now=AT + 1000 + IDLE) == [("t1", [1], "idle")]
+    assert episodes(make_event(id=1), now=AT + 1000 + IDLE - 1) == [("t1", [1], False)]
+    assert episodes(make_event(id=1), now=AT + 1000 + IDLE) == [("t1", [1], True)]
 
 
 def test_a_turn_from_before_the_clock_was_set_back_counts_as_idle():
-    assert episodes(make_event(id=1), now=AT + 1000 - IDLE) == [("t1", [1], "idle")]
-    assert episodes(make_event(id=1), now=AT + 1001 - IDLE) == [("t1", [1], None)]
+    assert episodes(make_event(id=1), now=AT + 1000 - IDLE) == [("t1", [1], True)]
+    assert episodes(make_event(id=1), now=AT + 1001 - IDLE) == [("t1", [1], False)]
 
 
 def test_late_events_join_the_turn_that_they_name_whatever_their_order():
@@ -64,19 +64,19 @@ def test_late_events_join_the_turn_that_they_name_whatever_their_order():
         make_event("tool_result", id=3, at=AT + 2),
         make_event(id=4, at=AT + 1),
     )
-    assert episodes(*events) == [("t1", [4, 3, 1], "stop"), ("t2", [2], None)]
+    assert episodes(*events) == [("t1", [4, 3, 1], True), ("t2", [2], False)]
 
 
 def test_a_subagents_work_belongs_to_the_turn_and_that_of_a_compaction_to_the_compaction():
     ran = make_event("tool_result", id=2, agent_id="a1")
     stopped = make_event("subagent_stop", id=3, agent_id="a1", agent_type="Explore")
     events = make_event(id=1), ran, stopped, make_event("stop", id=4)
-    assert episodes(*events) == [("t1", [1, 2, 3, 4], "stop")]
+    assert episodes(*events) == [("t1", [1, 2, 3, 4], True)]
     begins, ends = (
         make_event(f"compact_{n}", id=i, turn="c1") for i, n in ((1, "start"), (4, "end"))
     )
     sums_up = make_event("subagent_stop", id=2, turn="c1", agent_type="")
-    assert episodes(begins, sums_up, ends) == [("c1", [1, 2, 4], "compact")]
+    assert episodes(begins, sums_up, ends) == [("c1", [1, 2, 4], True)]
 
 
 def test_without_turn_ids_an_episode_is_a_prompt_and_all_up_to_the_next():
@@ -89,8 +89,8 @@ def test_without_turn_ids_an_episode_is_a_prompt_and_all_up_to_the_next():
         make_event("tool_result", id=6, turn=None, at=AT + 4 + 3 * IDLE),
     )
     assert episodes(*events, now=AT + 5 * IDLE) == [
-        ("event-2", [2, 3], "stop"),
-        ("event-4", [4, 5, 6], "idle"),
+        ("event-2", [2, 3], True),
+        ("event-4", [4, 5, 6], True),
     ]
 
 
@@ -103,18 +103,18 @@ def test_without_turn_ids_and_prompt_stops_and_silence_part_episodes():
         make_event("tool_call", id=5, turn=None, at=AT + 3 * IDLE + 2),
     )
     assert episodes(*events, now=AT + 5 * IDLE) == [
-        ("event-1", [1, 2, 3], "stop"),
-        ("event-4", [4], "idle"),
-        ("event-5", [5], "idle"),
+        ("event-1", [1, 2, 3], True),
+        ("event-4", [4], True),
+        ("event-5", [5], True),
     ]
 
 
 def test_late_events_change_no_name_of_an_episode_without_turn_ids():
     early = make_event("agent_text", id=9, turn=None, at=AT, text="Let me look.")
     work = make_event("tool_result", id=2, turn=None, at=AT + 1)
-    assert episodes(work, early) == [("event-2", [9, 2], None)]
+    assert episodes(work, early) == [("event-2", [9, 2], False)]
     prompt = make_event(id=12, turn=None, at=AT - 1)
-    assert episodes(work, early, prompt) == [("event-12", [12, 9, 2], None)]
+    assert episodes(work, early, prompt) == [("event-12", [12, 9, 2], False)]
 
 
 def test_the_stop_of_a_subagent_without_a_type_cuts_no_turn_and_is_a_report():
@@ -126,7 +126,7 @@ def test_the_stop_of_a_subagent_without_a_type_cuts_no_turn_and_is_a_report():
         ),
         make_event("tool_result", id=3, turn=None),
     )  # fmt: skip
-    assert episodes(*events) == [("event-1", [1, 2, 3], None)]
+    assert episodes(*events) == [("event-1", [1, 2, 3], False)]
     assert [said.text for said in read_story(events, EpisodeContext()).reports] == ["Found it."]
 
 
@@ -225,7 +225,7 @@ def test_texts_and_refusals_neither_split_nor_end_an_untold_turn():
         make_event("tool_refused", id=3, turn=None, at=late + IDLE),
         make_event("tool_result", id=4, turn=None, at=late + IDLE + 1),
     )
-    assert episodes(*events, now=late + IDLE + 2) == [("event-1", [1, 2, 3, 4], None)]
+    assert episodes(*events, now=late + IDLE + 2) == [("event-1", [1, 2, 3, 4], False)]
 
 
 def test_a_story_has_all_that_the_agent_said_before_its_last_word():

@@ -34,7 +34,7 @@ def remember(*events, prompt=REPORTED, answer="The page has a default for the na
     """Return (the memory of the work, the failures)."""
     stop = make_event("stop", id=99, last_assistant_message=answer)
     around = [make_event(id=1, prompt=prompt), *events, stop]
-    found = distill_episode(Episode("t1", tuple(around), "stop"), CONTEXT)
+    found = distill_episode(Episode("t1", tuple(around), is_over=True), CONTEXT)
     work = found[0]
     assert work.slot == "turn"
     return work, [one for one in found if one.kind is Kind.FAILURE]

@@ -9,7 +9,6 @@ from memd.capture.ingest import Ingestor
 from memd.capture.prepare import CaptureRequest
 from memd.config import CaptureConfig, DistillConfig
 from memd.distill.distiller import Distiller
-from memd.distill.episodes import Role
 from memd.distill.work import PIECE_TURNS_MAX, TurnOutline, find_continued, find_places
 from memd.models import Kind
 from memd.store import events, ledger
@@ -42,7 +41,7 @@ def role_after(prompt, before=None):
      "Wonderful, thank you very much", "ok great, thanks a lot, perfect"]
 )  # fmt: skip
 def test_a_few_words_that_change_no_file_belong_to_the_work_before(prompt):
-    assert role_after(prompt) is Role.FOLLOWS
+    assert role_after(prompt) == "follows"
 
 
 def test_a_few_words_that_bring_work_have_a_memory_of_their_own():
@@ -62,10 +61,10 @@ def test_what_may_begin_something_new_stays_its_own(prompt):
 @pytest.mark.parametrize(
     ("prompt", "answer", "role"),
     [
-        ("la réponse vient du contexte", "Peux-tu la dire en cinq mots ?", Role.FOLLOWS),
-        ("請求書の番号を年ごとに変えて、古い番号はそのまま残し、名前も一緒に決めてください、頼みます", "どちらですか？", Role.FOLLOWS),
-        ("take the gaps out of the numbers", "Choose:\nA) per year\nB) per customer\n\nA or B.", Role.FOLLOWS),
-        ("# undefined\n\nRead the file at: undefined", "I cannot read this, the path is “undefined”.", Role.FOLLOWS),
+        ("la réponse vient du contexte", "Peux-tu la dire en cinq mots ?", "follows"),
+        ("請求書の番号を年ごとに変えて、古い番号はそのまま残し、名前も一緒に決めてください、頼みます", "どちらですか？", "follows"),
+        ("take the gaps out of the numbers", "Choose:\nA) per year\nB) per customer\n\nA or B.", "follows"),
+        ("# undefined\n\nRead the file at: undefined", "I cannot read this, the path is “undefined”.", "follows"),
         ("take the gaps out of the numbers", "Each number is given out once now.", None),
         ("take the gaps out of the numbers", f"{DONE * 4} Shall I go on?", None),
         ("how do we number credit notes?", "In which country?", None),
@@ -349,5 +348,5 @@ async def test_hooks_and_an_import_make_the_same_pieces(told, db, clock, tmp_pat
 def test_the_very_same_prompt_that_brings_nothing_again_and_again_is_one():
     before = outline("Check errors: none", "Nothing is wrong. Stop asking.")
     again = outline("check errors:  none", "Still nothing.")
-    assert find_continued(again, [before]) == (before, Role.RESUMED)
+    assert find_continued(again, [before]) == (before, "resumed")
     assert find_continued(outline("check errors", "Fixed it.", has_edits=True), [before]) is None

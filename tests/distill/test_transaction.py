@@ -32,7 +32,7 @@ def session(db):
 
 def put(db, session, *drafts, episode="t1", now=AT):
     return db.write_now(
-        lambda tx: write_episode(tx, EpisodePlan(episode, drafts, (1,)), session, now).counts
+        lambda tx: write_episode(tx, EpisodePlan(episode, drafts, (1,)), session, now)[0]
     )
 
 

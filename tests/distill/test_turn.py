@@ -28,7 +28,7 @@ def draft(prompt, answer="", *events, context=CONTEXT, heard=""):
     found = [make_event(id=1, prompt=prompt), *events]
     if answer:
         found.append(make_event("stop", id=90, last_assistant_message=answer))
-    episode = Episode("t1", tuple(found), "stop", heard=heard)
+    episode = Episode("t1", tuple(found), is_over=True, heard=heard)
     work = read_work(episode, read_story(found, context), context)
     return turn.draft_work(work, context, find_chains(work.whole))
 
@@ -366,7 +366,7 @@ def test_no_payload_however_strange_stops_the_distiller(rows):
             event = make_event(kind, id=number, **{**event.payload, "tool_name": given_tool})
         events.append(event)
     context = EpisodeContext(body_characters=300)
-    drafts = distill_episode(Episode("t1", tuple(events), "stop"), context)
+    drafts = distill_episode(Episode("t1", tuple(events), is_over=True), context)
     assert len({draft.slot for draft in drafts}) == len(drafts)
     slots = {draft.slot for draft in drafts}
     for draft in drafts:
@@ -377,7 +377,7 @@ def test_no_payload_however_strange_stops_the_distiller(rows):
         assert all(len(source.quote) <= 200 for source in draft.sources)
         assert 0 <= draft.quality <= 1
         assert {edge.to_id for edge in draft.edges if edge.to_kind == "slot"} <= slots
-    assert distill_episode(Episode("t1", tuple(events), "stop"), context) == drafts
+    assert distill_episode(Episode("t1", tuple(events), is_over=True), context) == drafts
 
 
 def test_an_episode_of_nothing_yields_nothing():

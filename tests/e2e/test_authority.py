@@ -3,10 +3,8 @@
 import json
 import pathlib
 
-import apsw
 from mcp import Client
 
-from memd.store import links
 from tests.e2e.test_judging import Asking, stdio_proxy
 
 PLACE = str(pathlib.Path(__file__).parent)
@@ -140,23 +138,3 @@ def test_with_user_memories_an_agent_s_shell_is_the_user_s_hand(daemon):
     )
     assert memories(daemon, said["id"])[said["id"]]["speaker"] == "user"
     assert in_agents_shell(daemon, "forget", str(mine), "--yes").returncode == 0
-
-
-def test_a_daemon_shows_again_what_an_earlier_one_let_an_agent_hide(daemon):
-    daemon.start()
-    mine = remember(daemon, "We keep sessions in SQLite")
-    theirs = json.loads(
-        in_agents_shell(daemon, "remember", "Sessions live in Redis", "--json").stdout
-    )["id"]
-    daemon.stop()
-    vault = apsw.Connection(daemon.paths.database)
-    vault.execute("DELETE FROM meta WHERE key = ?", (links.OVERRULED_NOTE,))
-    vault.execute(
-        "INSERT INTO supersessions (newer_id, older_id, rule, guard, at) VALUES (?, ?, 'topic-key', '', 1)",
-        (theirs, mine),
-    )
-    vault.close()
-    daemon.start()
-    assert memories(daemon, mine)[mine]["superseded_by"] is None
-    assert f"#{mine} (behind #{theirs})" in command(daemon, "doctor", "--verbose")
-    assert "overruled_memories_shown" in pathlib.Path(daemon.paths.log).read_text()

@@ -37,8 +37,8 @@ def waiting(daemon):
     return {one["id"]: one for one in review(daemon)["memories"]}
 
 
-def told(daemon, session):
-    return hook(daemon, "SessionStart", session_id=session, source="startup")
+def told(daemon, session, **more):
+    return hook(daemon, "SessionStart", session_id=session, source="startup", **more)
 
 
 async def test_what_was_learned_waits_with_its_proof_and_a_rejection_keeps_it_away(daemon, client):
@@ -184,3 +184,45 @@ def test_a_turn_that_only_says_it_again_does_not_bring_it_back_as_its_title(daem
     titles = [hit["title"] for hit in found["hits"] if hit["kind"] != "session"]
     assert not [one for one in titles if one.startswith("From now on")]
     assert [one for one in titles if "y do deploys" in one], titles
+
+
+def test_what_was_forgotten_or_replaced_is_not_told_from_the_prompt_that_said_it(daemon):
+    place = "/home/dev/replacing"
+    forgotten = "Always write event names in the past tense."
+    replaced = "We decided to use Redis for the cache because Memcached lost data."
+    later = "We decided to use Valkey for the cache because of the licence of the other."
+    for number, said in enumerate((forgotten, replaced, later)):
+        more = {"session_id": "f1", "prompt_id": f"f{number}", "cwd": place}
+        hook(daemon, "UserPromptSubmit", prompt=f"Add a.py. {said}", **more)
+        hook(daemon, "Stop", last_assistant_message="Added; it is written so.", **more)
+    daemon.settle()
+    found = {one["title"]: i for i, one in waiting(daemon).items()}
+    before = told(daemon, "f2", cwd=place)
+    assert forgotten[:-1] in before
+    assert "Redis" in before
+    old, new = (
+        next(i for title, i in found.items() if word in title) for word in ("Redis", "Valkey")
+    )
+    command(daemon, "forget", "--yes", str(found[forgotten[:-1]]))
+    command(daemon, "judge", str(new), str(old), "supersedes", "--reason", "tried")
+    after = told(daemon, "f3", cwd=place)
+    assert "past tense" not in after
+    assert "Redis" not in after
+    assert "Valkey" in after
+
+
+def test_a_turn_named_by_the_user_s_own_rule_is_told_as_the_user_s_words(daemon):
+    place = "/home/dev/labelling"
+    rules = ("We should never log email addresses, GDPR", "We use tabs in Makefiles only")
+    for number, said in enumerate(rules):
+        more = {"session_id": "l1", "prompt_id": f"l{number}", "cwd": place}
+        file = f"{place}/a.py"
+        edit = {"file_path": file, "old_string": "x", "new_string": f"y{number}"}
+        hook(daemon, "UserPromptSubmit", prompt=said, **more)
+        hook(daemon, "PostToolUse", tool_name="Edit", tool_use_id=f"l{number}", tool_input=edit, tool_response={"filePath": file}, **more)  # fmt: skip
+        hook(daemon, "Stop", last_assistant_message="Noted; a.py masks them now.", **more)
+    daemon.settle()
+    start = json.loads(told(daemon, "l2", cwd=place))["hookSpecificOutput"]["additionalContext"]
+    for said in rules:
+        assert f"- “{said}” (" in start
+        assert start.count(said) == 1

@@ -111,6 +111,16 @@ def test_what_is_ignored_stays_out_and_what_is_ignored_later_is_retired(here):
     here.until(place, "Releases are tagged by hand.")
 
 
+def test_a_followed_folder_is_listed_with_the_project_that_its_notes_go_to(here):
+    place = here.folder("handbook")
+    make_repository(place)
+    notes = here.folder("handbook/notes")
+    (notes / "a.md").write_text("Invoices are sent on the first.")
+    assert f"{notes} (project handbook):" in here.memd("watch", str(notes))
+    here.until(place, "Invoices are sent on the first.")
+    assert f"{notes} (project handbook): 1 note\n" in here.memd("watch", "--list")
+
+
 def test_secrets_in_a_watched_file_are_redacted_and_its_words_are_not_the_users(here):
     place = here.folder("secret")
     (place / "keys.md").write_text('The staging key is AKIAIOSFODNN7QRSTUVW, "as I told you".')
@@ -204,7 +214,7 @@ def test_a_folder_that_is_watched_no_more_keeps_what_was_read(here):
     (place / "a.md").write_text("Tests run before each commit.")
     here.memd("watch", str(place))
     here.until(place, "Tests run before each commit.")
-    assert f"{place}: 1 note" in here.memd("watch", "--list")
+    assert f"{place} (project stop): 1 note" in here.memd("watch", "--list")
     here.memd("watch", "--remove", str(place))
     assert str(place) not in here.memd("watch", "--list")
     (place / "a.md").write_text("Tests run never.")

@@ -11,7 +11,6 @@ import numpy as np
 import pytest
 
 from memd.embeddings.local import packages
-from memd.embeddings.local import process as process_module
 from memd.embeddings.local.bert import SentenceEncoder, apply_gelu
 from memd.embeddings.local.process import ModelDamaged, ModelProcess
 from memd.embeddings.local.wordpiece import WordPiece
@@ -129,13 +128,13 @@ def test_a_process_that_was_killed_is_started_again(added, process):
 def test_a_request_fails_if_its_process_is_killed_meanwhile(added, process, monkeypatch):
     process.embed(added, ["sqlite"], checks=False)
     os.kill(process.pid, signal.SIGSTOP)
-    is_sent, write = threading.Event(), process_module._write
+    is_sent, exchange = threading.Event(), process._exchange
 
-    def write_and_tell(*given):
-        write(*given)
+    def tell_and_exchange(body):
         is_sent.set()
+        return exchange(body)
 
-    monkeypatch.setattr(process_module, "_write", write_and_tell)
+    monkeypatch.setattr(process, "_exchange", tell_and_exchange)
     with ThreadPoolExecutor() as thread:
         waiting = thread.submit(process.embed, added, ["sqlite"], checks=False)
         assert is_sent.wait(60)
@@ -169,7 +168,7 @@ def test_a_process_that_is_idle_ends_and_the_next_question_starts_another(added)
 
 def test_a_process_ends_with_its_daemon(added, process):
     process.embed(added, ["sqlite"], checks=False)
-    process._process.stdin.close()
+    process._socket.close()
     assert process._process.wait(60) == 0
 
 

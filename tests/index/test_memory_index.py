@@ -78,7 +78,7 @@ def test_loading_puts_every_array_in_step():
     assert index.columns.n == index.postings.n == index.matrices[SPACE.name].n == 4
     assert index.matrices[SPACE.name].cosines(np.array([1, 0], np.float32)).tolist() == [1, 0, 0, 1]
     assert index.columns.rows_with([9, 2]).tolist() == [3]
-    assert index.vocabulary.expand("a") == [1]
+    assert index.vocabulary.expand("a", index.postings.df) == [1]
 
 
 def test_a_batch_removes_adds_and_updates_as_one():
@@ -197,10 +197,10 @@ def test_an_index_moves_into_the_arrays_of_its_snapshot_and_keeps_the_learned_sp
     fill(index, 1)
     index.exchange(written(index, tmp_path))
     assert index.counts(LEARNED.name) == (1, 4)
-    assert index.vocabulary.expand("a") == [1]
+    assert index.vocabulary.expand("a", index.postings.df) == [1]
     index.apply(IndexUpdate(removed=[1, 3]))
     assert index.postings.rows_of(1).tolist() == []
-    assert index.vocabulary.expand("a") == []
+    assert index.vocabulary.expand("a", index.postings.df) == []
 
 
 def test_gaps_that_are_closed_keep_every_space_in_step():

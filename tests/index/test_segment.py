@@ -43,13 +43,6 @@ def test_segments_that_are_joined_are_what_one_of_all_rows_would_be(a, b, c):
         assert getattr(whole, name).dtype == getattr(expected, name).dtype
 
 
-def test_joining_goes_by_ranges_of_terms_of_which_none_is_cut(monkeypatch):
-    monkeypatch.setattr(postings, "_STEP_POSTINGS", 3)
-    a = [{1: (0, 1), 2: (0, 1), 3: (1, 1)}, {1: (0, 2)}, {1: (0, 3), 4: (0, 1)}, {1: (0, 4)}]
-    b = [{0: (0, 9), 1: (2, 1), 9: (0, 1)}]
-    assert told(postings.join_segments([made(a), made(b, 4)])) == told(made([*a, *b]))
-
-
 @settings(max_examples=40, deadline=None)
 @given(POSTINGS, st.lists(st.booleans(), min_size=8, max_size=8))
 def test_renumbering_leaves_out_the_rows_that_went_and_the_terms_only_they_had(rows, kept):

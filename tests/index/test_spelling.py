@@ -56,10 +56,10 @@ def test_no_term_that_is_near_is_left_out(written, edits):
 
 
 def test_old_and_fresh_terms_are_found_and_removed_ones_are_not():
-    made = TermDictionary(lambda _: 1)
+    made = TermDictionary()
     made.load(b"cache\ncasing\nredis", b"4\n5\n6")
     made.learn({"caches": 7, "coche": 8})
     assert made.find_similar("cache", 1) == {4: 0, 7: 1, 8: 1}
     made.learn({"other": 4})
     assert made.find_similar("cache", 1) == {7: 1, 8: 1}
-    assert TermDictionary(lambda _: 1).find_similar("cache", 2) == {}
+    assert TermDictionary().find_similar("cache", 2) == {}

@@ -606,7 +606,7 @@ async def test_nothing_is_shown_twice(vault):
     vault.happens("session_start", NOW - HOUR)
     vault.shown(one, NOW - HOUR)
     assert await vault.ids(session="s1") == [two]
-    assert await vault.ids(session="s1", recent=RecentInjections({two: NOW - 1})) == []
+    assert await vault.ids(session="s1", recent=RecentInjections({two: (NOW - 1, "prompt")})) == []
     assert await vault.why(one, session="s1") == "shown to this session already"
     assert set(await vault.ids(session="another")) == {one, two}
     context = await vault.build("prompt", "did we chose Redis, SQLite", session="s1")

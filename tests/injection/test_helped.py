@@ -1,7 +1,7 @@
 """Whether a line that was shown was used: by what the agent did next, if nothing else had told it."""
 
 from memd.capture.fingerprints import FINGERPRINT, make_fingerprint
-from memd.injection.helped import ToldLine, find_use, judge_line, read_texts
+from memd.injection.outcomes import ToldLine, find_use, judge_line, read_texts
 from memd.models import EventKind, Kind
 from tests.factories import AT, make_event
 from tests.tables import every_row

@@ -108,7 +108,7 @@ async def test_an_injection_is_recorded_and_not_repeated(db, injector, builder):
     begin(db)
     assert await injector.offer(START) == "the text"
     assert await injector.offer(PROMPT) is None
-    assert builder.recent[1].shown == {1: 1_800_000_000_000}
+    assert builder.recent[1].shown == {1: (1_800_000_000_000, "startup")}
     (row,) = await injector.list_injections(1)
     assert (row.summary_id, row.moment, row.reason) == (1, "startup", "Group: pinned")
     assert injector.status() == {
@@ -180,6 +180,18 @@ async def test_a_late_context_is_dropped_and_logged_once(injector, builder, capl
     assert await injector.offer(START) == "the text"
     assert injector.status()["late"] == 2
     assert injector.status()["failing"] is None
+
+
+async def test_a_start_that_was_late_is_told_with_the_next_prompt_and_once(injector, builder):
+    builder.gate = anyio.Event()
+    with anyio.fail_after(60):
+        assert await injector.offer(START) is None
+        assert await injector.offer_missed_start(PROMPT) is None
+    builder.gate.set()
+    await anyio.wait_all_tasks_blocked()
+    assert await injector.offer_missed_start(replace(PROMPT, session="another")) is None
+    assert await injector.offer_missed_start(PROMPT) == "the text"
+    assert await injector.offer_missed_start(PROMPT) is None
 
 
 @pytest.mark.parametrize("error", [VaultBusy("busy"), KeyError("a mistake of ours")], ids=str)

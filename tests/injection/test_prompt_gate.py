@@ -5,11 +5,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.injection import prompt_gate
-from memd.injection.prompt_gate import gate_hits
-from memd.injection.subject import CountedTitles, PromptEvidence, find_names, find_shared_words
+from memd.injection.prompt_gate import (
+    CountedTitles,
+    PromptEvidence,
+    find_names,
+    find_shared_words,
+    gate_hits,
+)
 from memd.models import Kind
-from memd.recall.relevance import keep_relevant, keep_relevant_hits
 from memd.recall.types import Answer, Hit, RelevanceGate, TermRarity
+from memd.recall.verdict import keep_relevant, keep_relevant_hits
 from tests.factories import make_summary
 from tests.indexed_vault import IndexedVault
 from tests.tables import every_row

@@ -74,7 +74,7 @@ def test_a_session_knows_what_was_asked_shown_and_lost_in_it(db, library, happen
     here = situate(SessionPlace("test", "s1"), event)
     assert (here.prompts, here.injected_at, here.last_at, here.context_lost_at) == (
         ("one",),
-        {1: 15},
+        {1: (15, "startup")},
         20,
         20,
     )

@@ -124,8 +124,8 @@ def test_hooks_beside_an_enabled_plugin_are_removed(host, tmp_path):
 @pytest.mark.parametrize("make_plan", [claude.install_claude_code, claude.uninstall_claude_code])
 def test_a_broken_file_is_refused_with_its_line(host, tmp_path, name, make_plan):
     (tmp_path / ".claude").mkdir()
-    (tmp_path / name).write_text('{\n  "a": 1,\n}', encoding="utf-8")
-    with pytest.raises(BadRequest, match=rf"{name}: line 3, column 1"):
+    (tmp_path / name).write_text('{\n  "a": 1,\n  b', encoding="utf-8")
+    with pytest.raises(BadRequest, match=rf"{name}: line 3, column 3"):
         make_plan(host)
 
 
@@ -318,6 +318,25 @@ def test_a_client_whose_version_nobody_tells_counts_as_a_new_one(host, tmp_path,
     assert claude.find_version(host) is None
     carry_out(claude.install_claude_code(host))
     assert list_events(tmp_path) >= NEWEST
+
+
+@pytest.mark.parametrize(
+    ("said", "has_args"),
+    [
+        ("echo '2.1.332 (Claude Code)'", True), ("echo '2.1.138 (Claude Code)'", False), ("echo '2.1.332'", False),
+        ("echo 'claude 9.9.9 (Claude Code)'", False), ("echo '2.1.332 (Claude Code)'; exit 1", False), ("exit 0", False),
+    ],
+)  # fmt: skip
+def test_a_client_whose_place_does_not_tell_its_version_is_asked_for_it(
+    host, tmp_path, said, has_args
+):
+    program = tmp_path / ".local" / "bin" / "claude"
+    program.parent.mkdir(parents=True)
+    program.write_text(f'#!/bin/sh\n[ "$1" = --version ] || exit 3\n{said}\n')
+    program.chmod(0o755)
+    carry_out(claude.install_claude_code(host))
+    hooks = json.loads((tmp_path / ".claude" / "settings.json").read_text())["hooks"]
+    assert ("args" in hooks["Stop"][0]["hooks"][0]) is has_args
 
 
 def test_the_plugin_is_not_installed_where_its_hooks_would_not_run(host, tmp_path):

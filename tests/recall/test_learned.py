@@ -60,12 +60,39 @@ async def test_words_that_cover_the_question_lead_over_what_only_means_the_like(
     assert answer.hits[0].summary.id == covering
 
 
-async def test_what_is_misspelt_is_ranked_by_its_words_since_no_model_can_read_it(library):
+@pytest.mark.parametrize(
+    "typed",
+    [
+        "reconcilliation invioces",
+        "reconciliaton invoicse evning",
+        "recon ciliation in voices",
+        "reconciliationof invoicesevery",
+        "rekonziliation invoyces",
+    ],
+)
+async def test_what_is_misspelt_is_ranked_as_without_a_model_which_cannot_read_it(library, typed):
     wanted = library.put("Reconciliation of invoices", "every evening")
+    alone = [hit.summary.id for hit in (await library.ask(typed)).hits]
     await library.learn()
-    answer = await library.ask("reconcilliation invioces")
+    found = (await library.ask(typed)).hits
+    assert found[0].summary.id == wanted == alone[0]
+    assert by_name(found[0]).get("learned", 0.0) < 0.2 * found[0].score
+
+
+async def test_what_only_resembles_a_misspelt_word_by_its_letters_is_found_beside_a_model(library):
+    wanted = library.put("Kubernetes", "for staging")
+    await library.learn()
+    answer = await library.ask("kubbernettties", show_all=True)
     assert answer.hits[0].summary.id == wanted
-    assert by_name(answer.hits[0]).get("learned", 0.0) == 0.0
+
+
+async def test_a_word_that_is_new_and_near_none_is_left_to_the_model(library):
+    meant = library.put("Postgres it is", "for all accounts")
+    library.put("The datagram", "is split in two")
+    await library.learn()
+    answer = await library.ask("database")
+    assert answer.hits[0].summary.id == meant
+    assert by_name(answer.hits[0])["learned"] > 0.2
 
 
 async def test_while_it_is_being_filled_both_spaces_are_asked(library):

@@ -99,6 +99,41 @@ async def test_a_misspelt_word_finds_its_word_and_says_so(library, typed, meant)
     assert f"no memory has '{typed}'; looked for '{meant}'" in answer.notes
 
 
+@pytest.mark.parametrize(
+    ("typed", "meant"),
+    [
+        ("recon ciliation", "reconciliation"),
+        ("check pointing", "checkpointing"),
+        ("heart beat", "heartbeat"),
+        ("write ahead log ging", "logging"),
+    ],
+)
+async def test_a_word_that_was_typed_as_two_finds_its_word(library, typed, meant):
+    wanted = library.put("Ledger", f"the {meant} of last night took an hour")
+    library.put("Other", "nothing of last night was of any use")
+    answer = await library.ask(typed, legs=frozenset({"lexical"}))
+    assert [hit.summary.id for hit in answer.hits] == [wanted]
+    assert any(f"looked for '{meant}'" in note for note in answer.notes)
+
+
+@pytest.mark.parametrize("typed", ["bufferpool", "checkpointworker", "ledgerimport"])
+async def test_two_words_that_were_typed_as_one_find_the_memory_that_has_both(library, typed):
+    wanted = {
+        "bufferpool": library.put("A", "the buffer is taken from a pool"),
+        "checkpointworker": library.put("B", "a worker writes the checkpoint"),
+        "ledgerimport": library.put("C", "the import of the ledger"),
+    }
+    library.put("D", "a pool of workers")
+    library.put("E", "another import, and a buffer")
+    assert (await library.ids(typed, legs=frozenset({"lexical"})))[0] == wanted[typed]
+
+
+async def test_words_that_no_memory_has_together_are_not_made_of_one(library):
+    library.put("A", "the buffer")
+    library.put("B", "the pool")
+    assert await library.ids("bufferpool", legs=frozenset({"lexical"})) == []
+
+
 async def test_a_word_that_some_memory_has_is_not_corrected(library):
     wanted = library.put("One", "the cashe directory")
     library.put("Two", "the cache directory")

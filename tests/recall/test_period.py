@@ -125,24 +125,6 @@ async def test_a_session_that_never_was_is_said(library):
     assert answer.notes[0] == "there is only 1 earlier session; the time was not used"
 
 
-async def test_since_the_release_counts_from_the_memory_that_says_so(library):
-    library.put("Split the parser", days_ago=9, kind=Kind.CHANGE)
-    library.put("Tagged and published v1.4.0", days_ago=6, kind=Kind.CHANGE)
-    library.put("Version 2.0.0 will be released in May", days_ago=5, kind=Kind.DISCOVERY)
-    wanted = library.put("Wrote the docs", days_ago=4, kind=Kind.CHANGE)
-    answer = await library.ask("What changed since the last release?")
-    assert wanted in [hit.summary.id for hit in answer.hits]
-    assert all(hit.summary.at > NOW - 6 * DAY_MS for hit in answer.hits)
-    assert answer.notes[0].startswith("only since 2027-01-09, the release of #")
-
-
-async def test_a_release_that_nobody_remembers_is_said_to_be_unknown(library):
-    library.put("The release notes changed", days_ago=9, kind=Kind.CHANGE)
-    answer = await library.ask("What changed since the release?")
-    assert answer.hits
-    assert answer.notes[0] == "no memory says when a release was; the time was not used"
-
-
 @every_row(
     ("text", "kinds"),
     [

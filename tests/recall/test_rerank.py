@@ -7,7 +7,7 @@ import pytest
 from memd.embeddings.ollama import OllamaChat
 from memd.errors import EngineFailed
 from memd.recall.profiles import RerankSettings
-from memd.recall.rerank import focus_factors, matches_focus, proximity, rerank_by_terms
+from memd.recall.rerank import focus_factors, matches_focus, rerank_by_terms
 from memd.recall.types import apply_parts
 from tests.factories import make_summary
 from tests.fakes.ollama import Ollama
@@ -16,7 +16,7 @@ from tests.tables import every_row
 
 OWN = {
     "terms": {"base": "siftcoder", "rerank": "terms"},
-    "near": {"base": "memd", "rerank": "terms", "reranking": {"proximity": 0.2}},
+    "near": {"base": "memd", "rerank": "terms"},
     "model": {"base": "memd", "rerank": "model"},
 }
 
@@ -55,7 +55,6 @@ def test_the_formula_by_hand():
     assert values["matched"] == pytest.approx([0.2, 0.1])
     assert values["phrase"] == [0.4, 0.0]
     assert values["brevity"] == pytest.approx([-0.01 * math.log(4), -0.01 * math.log(5)])
-    assert values["proximity"] == [0.0, 0.0]
 
 
 def test_a_question_below_four_characters_is_no_phrase_and_no_text_has_no_words():
@@ -66,18 +65,6 @@ def test_a_question_below_four_characters_is_no_phrase_and_no_text_has_no_words(
     assert found["phrase"].tolist() == [0.0, 0.0]
     assert found["terms"].tolist() == [0.0, 0.0]
     assert rerank_by_terms("x", {}, [], RerankSettings())[0][2].tolist() == []
-
-
-@every_row(
-    ("places", "near"),
-    [
-        ([], 0.0), ([(3, "a"), (4, "a")], 0.0), ([(3, "a"), (4, "b")], 1.0),
-        ([(0, "a"), (4, "b")], 0.25), ([(0, "a"), (4, "b"), (6, "a")], 0.5),
-        ([(0, "a"), (1, "b"), (4, "c")], 0.5),
-    ],
-)  # fmt: skip
-def test_words_that_stand_together_are_near(places, near):
-    assert proximity(places) == near
 
 
 @pytest.mark.parametrize("profile", ["terms", "near"])

@@ -3,9 +3,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.index import topk
 from memd.index.memory_index import MemoryIndex
 from memd.models import Kind
+from memd.recall import retrievers
 from memd.recall.retrievers import ContextRows, VisibleRows, best_rows, contains_rows
 from memd.store.types import StoredPassage
 from tests.indexed_vault import DAY, NOW, IndexedVault
@@ -84,8 +84,8 @@ def test_the_best_are_those_of_sorting_everything_that_is_wanted(rows, pool, is_
     share = np.count_nonzero(wanted) / max(len(rows), 1)
     few = np.flatnonzero(wanted) if is_few or not share else None
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(topk, "_COLUMNS_MIN", 4)
-        patch.setattr(topk, "_COLUMNS_ROOT", 1)
+        patch.setattr(retrievers, "_COLUMNS_MIN", 4)
+        patch.setattr(retrievers, "_COLUMNS_ROOT", 1)
         context_rows = ContextRows(index, wanted)
         found = best_rows(
             index, scores, VisibleRows(wanted, share, few, context_rows, {}), pool

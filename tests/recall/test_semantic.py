@@ -122,7 +122,7 @@ async def test_many_rare_words_are_worth_more_beside_meaning_than_one(library):
 
     one = await measure("which database was bought by whom for what reason in which country")
     many = await measure("ladder barrow spade rake hose bought in autumn")
-    assert one[0] == LearnedSettings().words
+    assert one[0] == pytest.approx(LearnedSettings().words, abs=0.02)
     assert many[0] > one[0]
     assert one[1] < many[1] == 1.0
 

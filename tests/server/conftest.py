@@ -17,8 +17,8 @@ from memd.consolidate.judgments import JudgmentService
 from memd.consolidate.scrub import make_redaction_rule
 from memd.index.memory_index import MemoryIndex
 from memd.injection.ask import Asker
-from memd.injection.budget import SessionBudget
 from memd.injection.guard import RuleGuard
+from memd.injection.injector import SessionBudget
 from memd.injection.moments import InjectedContext
 from memd.injection.outcomes import OutcomeJudge
 from memd.models import Draft, EdgeType, Finding, Kind, Source
@@ -150,6 +150,9 @@ class FakeInjector:
     def prepare(self, moment):
         return moment
 
+    async def offer_missed_start(self, _moment):
+        return None
+
     async def offer(self, moment, preparation):
         assert moment == replace(preparation, event_id=moment.event_id)
         self.moments.append(moment)
@@ -164,6 +167,12 @@ class FakeInjector:
 
     async def list_injections(self, session_id):
         return [Injection(1, session_id, "note", "a title", "prompt", 1, "fake")]
+
+    async def list_texts(self, session_id):  # noqa: ARG002  # as Injector's
+        return []
+
+    def note_told(self, moment, text):
+        pass
 
 
 class LocalServer:

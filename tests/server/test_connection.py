@@ -3,6 +3,8 @@ import json
 import os
 import select
 import socket
+import subprocess
+import sys
 
 import anyio
 import anyio.lowlevel
@@ -524,3 +526,17 @@ async def test_a_last_line_is_sent_unless_half_a_line_was_sent_before_it(ends):
     stream.send_last(b"again\n")
     with pytest.raises(BlockingIOError):
         there.recv(100)
+
+
+WITHOUT_MCP = """
+import sys
+import memd.daemon.app
+print(sorted(name for name in sys.modules if name.partition(".")[0] in {"mcp", "mcp_types"}))
+"""
+
+
+def test_a_daemon_imports_the_sdk_only_once_a_client_speaks_mcp():
+    done = subprocess.run(
+        [sys.executable, "-c", WITHOUT_MCP], capture_output=True, text=True, check=True
+    )
+    assert done.stdout.strip() == "[]"

@@ -209,20 +209,7 @@ def test_any_other_error_is_sent_without_its_words(fault):
     }  # fmt: skip
 
 
-def test_a_batch_is_read_message_by_message():
-    ping, told = {"jsonrpc": "2.0", "id": 1, "method": "ping"}, {"jsonrpc": "2.0", "method": "n"}
-    answered = {"jsonrpc": "2.0", "id": 4, "result": {}}
-    found = read([ping, told, answered, ping, 5, [ping], {"memd": 1}])
-    assert found.messages[:2] == (Call(1, "ping"), Call(None, "n"))
-    assert [one.id for one in found.messages[2:]] == [1, None, None, None]
-    assert {one.code for one in found.messages[2:]} == {jsonrpc.INVALID_REQUEST}
-
-
-def test_the_reply_to_a_batch_waits_for_its_last_request():
-    reply = jsonrpc.BatchReply({1, 2}, [b'{"id":null}\n'])
-    assert reply.take_line() is None
-    reply.end(2, b'{"id":2}')
-    assert reply.take_line() is None
-    reply.end(1, None)
-    assert reply.take_line() == b'[{"id":null},{"id":2}]\n'
-    assert jsonrpc.BatchReply(set(), []).take_line() is None
+def test_a_batch_is_refused_with_what_to_do_instead():
+    line = jsonrpc.parse_line(b'[{"jsonrpc":"2.0","id":1,"method":"ping"}]')
+    assert isinstance(line, jsonrpc.InvalidLine)
+    assert line.message == "this is a batch: send one message a line"

@@ -1,4 +1,5 @@
 import json
+import re
 from dataclasses import replace
 from functools import partial
 
@@ -126,6 +127,16 @@ def test_a_hit_says_what_replaced_it_how_many_are_like_it_and_what_it_was_rated(
     assert row["significance"] == 8
     assert "channels" not in row
     check_response(SearchResponse, shown)
+
+
+def test_of_many_memories_that_are_alike_no_number_is_cut():
+    for width in range(12):
+        ids = tuple(range(10**width, 10**width + 20))
+        (row,) = search(answer([replace(hit(), alike=ids)]))["hits"]
+        named = [int(one) for one in re.findall(r"#(\d+)", row["more_like_it"])]
+        assert named == list(ids)[: len(named)]
+        assert named
+        assert row["more_like_it"].endswith("…")
 
 
 def test_the_profile_memoturn_names_the_channels_that_found_a_hit():
@@ -298,7 +309,14 @@ def test_mem_remember_names_the_memories_that_are_replaced():
 def test_only_a_dry_run_of_mem_forget_says_what_to_do_next():
     check = partial(check_response, ForgetResponse)
     shown = mcp_format.format_forgotten(
-        ForgetResult((MEMORY,), 7, (1,), (2,), (99,), is_dry_run=True)
+        ForgetResult(
+            summaries=(MEMORY,),
+            events=7,
+            revived=(1,),
+            also_in=(2,),
+            unknown=(99,),
+            is_dry_run=True,
+        )
     )
     assert shown["would_forget"][0]["id"] == 12
     assert (shown["events"], shown["revived"], shown["also_in"], shown["unknown"]) == (
@@ -309,7 +327,9 @@ def test_only_a_dry_run_of_mem_forget_says_what_to_do_next():
     )
     assert "dry_run: false" in shown["next"]
     check(shown)
-    done = mcp_format.format_forgotten(ForgetResult((MEMORY,), 0, (), (), (), is_dry_run=False))
+    done = mcp_format.format_forgotten(
+        ForgetResult(summaries=(MEMORY,), events=0, is_dry_run=False)
+    )
     assert set(done) == {"dry_run", "forgot", "events"}
     check(done)
 

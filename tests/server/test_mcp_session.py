@@ -3,14 +3,12 @@ import sys
 import anyio
 import mcp.types as t
 import pytest
-from anyio.streams.stapled import StapledByteStream
 from mcp import Client, ClientSession, StdioServerParameters
 from mcp.client.stdio import stdio_client
 from mcp.shared.message import SessionMessage
 
-from memd.server import mcp_session
-from memd.server.mcp_session import DirectCalls
-from tests.server.conftest import RawClient
+from memd.server import tools as mcp_tools
+from memd.server.tools import DirectCalls
 
 TOOLS = [
     "mem_search", "mem_timeline", "mem_why", "mem_get", "mem_remember", "mem_forget", "mem_pin",
@@ -160,8 +158,8 @@ async def test_a_call_beside_the_sdk_is_answered_as_the_sdk_does_to_the_byte(
     monkeypatch.setattr(DirectCalls, "make_line", count_line)
     lines = []
     async with server.open():
-        for tools in (mcp_session.DIRECT_TOOLS, frozenset()):
-            monkeypatch.setattr(mcp_session, "DIRECT_TOOLS", tools)
+        for tools in (mcp_tools.DIRECT_TOOLS, frozenset()):
+            monkeypatch.setattr(mcp_tools, "DIRECT_TOOLS", tools)
             direct.clear()
             async with connect() as client:
                 if era == "stateless":
@@ -302,120 +300,3 @@ async def test_a_flood_of_calls_is_answered_whole(server, connect):
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(ask)
             assert {(await client.answer())["id"] for _ in range(300)} == set(range(300))
-
-
-# ── Batches ──────────────────────────────────────────────────────────────────────────────────────
-
-
-def single(number, method="tools/call", **params):
-    return {"jsonrpc": "2.0", "id": number, "method": method, "params": params}
-
-
-def search_for(words):
-    return {"name": "mem_search", "arguments": {"query": words}}
-
-
-async def agree(client, version):
-    who = {
-        "protocolVersion": version,
-        "capabilities": {},
-        "clientInfo": {"name": "t", "version": "1"},
-    }
-    hello = await client.call("initialize", who, 0)
-    assert hello["result"]["protocolVersion"] == version
-    await client.send({"jsonrpc": "2.0", "method": "notifications/initialized"})
-
-
-async def test_a_batch_of_the_revision_that_has_them_is_answered_in_one_line(server, connect):
-    number = server.remember("Login answered 500", "the migration had not run")
-    async with server.open(), connect() as client:
-        await agree(client, "2025-03-26")
-        notification = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-        calls = [single(one, **search_for("why did login answer 500")) for one in range(1, 41)]
-        await client.send([notification, *calls, single("p", "ping")])
-        replies = {reply["id"]: reply for reply in await client.answer()}
-        assert set(replies) == {*range(1, 41), "p"}
-        hits = replies[40]["result"]["structuredContent"]["hits"]
-        assert [hit["id"] for hit in hits] == [number]
-        # Single calls go on as before.
-        assert (await client.call("ping", number=99))["result"] == {}
-
-
-async def test_what_is_wrong_in_a_batch_is_answered_in_it(server, connect):
-    async with server.open(), connect() as client:
-        await agree(client, "2025-03-26")
-        odd = [
-            7,
-            [single(1, "ping")],
-            single(2, "initialize"),
-            single(3, "ping"),
-            single(3, "ping"),
-        ]
-        await client.send([*odd, single(4, "no/such"), single(5, "memd/status"), {"memd": 1}])
-        replies = await client.answer()
-        codes = [(one["id"], one.get("error", {}).get("code")) for one in replies]
-        assert sorted(codes, key=str) == sorted(
-            [(None, -32600), (None, -32600), (None, -32600), (2, -32600), (3, -32600), (3, None), (4, -32601), (5, -32600)],
-            key=str,
-        )  # fmt: skip
-
-
-@pytest.mark.parametrize("batch", [[], [{"jsonrpc": "2.0", "id": 1, "method": "ping"}] * 51])
-async def test_a_batch_of_no_message_or_too_many_is_refused(server, connect, batch):
-    async with server.open(), connect() as client:
-        await agree(client, "2025-03-26")
-        await client.send(batch)
-        reply = await client.answer()
-        assert (reply["id"], reply["error"]["code"]) == (None, -32600)
-        assert "1 to 50" in reply["error"]["message"]
-
-
-async def test_a_batch_that_asks_nothing_gets_no_answer(server, connect):
-    async with server.open(), connect() as client:
-        await agree(client, "2025-03-26")
-        await client.send([{"jsonrpc": "2.0", "method": "notifications/initialized"}])
-        assert (await client.call("ping", number=7))["id"] == 7
-
-
-async def test_a_cancelled_call_does_not_hold_up_its_batch(server, connect, eventually):
-    server.recaller.gate = anyio.Event()
-    async with server.open(), connect() as client:
-        await agree(client, "2025-03-26")
-        await client.send([single(1, **search_for("slow")), single(2, "ping")])
-        await eventually(lambda: server.recaller.asked)
-        cancelled = {"requestId": 1, "reason": "no"}
-        await client.send(
-            {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": cancelled}
-        )
-        assert [one["id"] for one in await client.answer()] == [2]
-
-
-@pytest.mark.parametrize("version", ["2024-11-05", "2025-06-18", "2025-11-25"])
-async def test_other_revisions_have_no_batches(server, connect, version):
-    async with server.open(), connect() as client:
-        await agree(client, version)
-        await client.send([single(1, "ping")])
-        reply = await client.answer()
-        assert (reply["id"], reply["error"]["code"]) == (None, -32600)
-        assert "one message a line" in reply["error"]["message"]
-        assert (await client.call("ping", number=2))["result"] == {}
-
-
-async def test_a_batch_goes_through_the_stdio_proxy(server, tmp_path):
-    how = bridge(server, tmp_path)
-    async with (
-        server.open(),
-        await anyio.open_process([how.command, *how.args], env=how.env, cwd=how.cwd) as proxy,
-    ):
-        client = ProxyClient(proxy)
-        await agree(client, "2025-03-26")
-        await client.send([single(1, **search_for("login")), single("p", "ping")])
-        assert {one["id"] for one in await client.answer()} == {1, "p"}
-        await proxy.stdin.aclose()
-
-
-class ProxyClient(RawClient):
-    """A client that speaks to a proxy's pipes."""
-
-    def __init__(self, proxy):
-        super().__init__(StapledByteStream(proxy.stdin, proxy.stdout))

@@ -9,8 +9,8 @@ import anyio.to_thread
 import psycopg
 import pytest
 
+from memd.sharing.records import PlaceUnreachable
 from memd.sharing.team_server import ServerUnreachable
-from memd.sharing.transport import PlaceUnreachable
 from tests.sharing.test_places import fake_ssh, make_place, sync_place  # noqa: F401  # a fixture
 
 GOLD = "The ledger rounds half to even"

@@ -11,7 +11,7 @@ import pytest
 
 from memd.sharing import chunks
 from memd.sharing.folder import LOGS, FolderTransport
-from memd.sharing.transport import PlaceUnreachable
+from memd.sharing.records import PlaceUnreachable
 
 SECRET = "Zanzibar-Quokka-4711"
 

@@ -19,7 +19,7 @@ from memd.sharing.places import (
     hold_place,
     parse_target,
 )
-from memd.sharing.transport import PlaceUnreachable
+from memd.sharing.records import PlaceUnreachable
 
 FAKE_SSH = """#!/bin/sh
 while [ "$1" != -- ]; do shift; done

@@ -1,7 +1,7 @@
 """Projects whose directories lie elsewhere on another machine."""
 
 from memd.consolidate.projects import merge_projects
-from memd.sharing.remotes import SameRemote, normalise_remote
+from memd.sharing.syncer import SameRemote, normalise_remote
 from tests.tables import every_row
 
 

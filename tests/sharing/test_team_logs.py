@@ -8,8 +8,8 @@ import pytest
 from memd.errors import BadRequest
 from memd.sharing import team_server
 from memd.sharing.postgres import ROWS_MAX, Head, LogKey, LogServer, PostgresTransport
+from memd.sharing.records import PlaceUnreachable
 from memd.sharing.team_server import ServerRefused, ServerUnreachable
-from memd.sharing.transport import PlaceUnreachable
 
 ANN = LogKey("app", "ann", "a" * 16)
 BOB = LogKey("app", "bob", "b" * 16)

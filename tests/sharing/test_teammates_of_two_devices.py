@@ -5,8 +5,8 @@ from hypothesis import strategies as st
 
 from memd.sharing import team_records
 from memd.sharing.postgres import compute_mark
+from memd.sharing.records import LogBatch, LogRow
 from memd.sharing.team_replica import TeamReplica
-from memd.sharing.transport import LogBatch, LogRow
 from memd.store.sharing.team import JoinedProject
 from tests.sharing.devices import Device
 from tests.sharing.test_one_vault import EXAMPLES, HISTORIES, World, act, uids, visible_bodies

@@ -91,5 +91,5 @@ def test_what_expired_before_a_time_is_found_unless_it_is_pinned(db):
     )
     db.write_now(lambda tx: summaries.pin_summary(tx, pinned, 1))
     assert db.read_now(lambda tx: erasure.expired_summaries(tx, 5, 9)) == [early]
-    db.write_now(lambda tx: erasure.delete_expired(tx, [early]))
+    db.write_now(lambda tx: erasure.delete_memory(tx, early))
     assert db.read_now(lambda tx: summaries.get_summary(tx, early)) is None

@@ -1,3 +1,5 @@
+from functools import partial
+
 import pytest
 
 from memd.models import SessionRef
@@ -53,18 +55,19 @@ def test_the_oldest_of_memories_events_and_sessions_is_found(db):
 @pytest.mark.usefixtures("two")
 def test_memories_and_events_within_bounds(db, bounds, wanted):
     meant = ErasureBounds(**bounds)
-    assert db.read_now(lambda tx: erasure.summaries_within(tx, meant)) == wanted
-    assert db.read_now(lambda tx: erasure.events_within(tx, meant)) == wanted
+    assert db.read_now(lambda tx: erasure.ids_within(tx, "summaries", meant)) == wanted
+    assert db.read_now(lambda tx: erasure.ids_within(tx, "events", meant)) == wanted
 
 
 @pytest.mark.usefixtures("two")
 def test_the_text_of_a_row_is_given_only_if_it_passes_the_check(db):
-    def read(texts, check):
-        return db.read_now(lambda tx: [row.id for row in texts(tx, ErasureBounds(), check)])
+    def read(source, check):
+        found = partial(erasure.texts_within, source=source, bounds=ErasureBounds(), check=check)
+        return db.read_now(lambda tx: [row.id for row in found(tx)])
 
-    assert read(erasure.summary_texts, lambda text: "10" in text) == [1, 3]
-    assert read(erasure.summary_texts, lambda _: False) == []
-    assert read(erasure.event_texts, lambda _: True) == [1, 2, 3, 4]
+    assert read("summaries", lambda text: "10" in text) == [1, 3]
+    assert read("summaries", lambda _: False) == []
+    assert read("events", lambda _: True) == [1, 2, 3, 4]
 
 
 @pytest.mark.usefixtures("two")
@@ -89,7 +92,7 @@ def test_what_happened_where_a_session_moved_goes_with_that_project(db, two):
     db.write_now(lambda tx: tx.execute("INSERT INTO aliases VALUES ('/once', ?, 1)", (other,)))
 
     def within(project_id):
-        return db.read_now(lambda tx: erasure.events_within(tx, ErasureBounds(project_id)))
+        return db.read_now(lambda tx: erasure.ids_within(tx, "events", ErasureBounds(project_id)))
 
     assert within(home) == [1, 2]
     assert within(other) == [3, 4, moved, merged]

@@ -67,7 +67,10 @@ def test_injections_are_read_by_session(db):
     db.write_now(filled)
     rows = [shown(1), shown(2, at=6), shown(1, at=9, moment="prompt"), shown(3, session=2)]
     db.write_now(lambda tx: usage.record_injections(tx, rows))
-    assert db.read_now(lambda tx: usage.last_injected(tx, 1)) == {1: 9, 2: 6}
+    assert db.read_now(lambda tx: usage.last_injected(tx, 1)) == {
+        1: (9, "prompt"),
+        2: (6, "startup"),
+    }
     found = db.read_now(lambda tx: usage.session_injections(tx, 1))
     assert [(i.summary_id, i.title, i.moment, i.at, i.reason) for i in found] == [
         (1, "Title 0", "startup", 5, "pinned"),

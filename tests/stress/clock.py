@@ -26,7 +26,7 @@ from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 from benchmarks import harness
-from memd.cli import times
+from memd.cli import terminal
 from tests.forked_memd import PATIENT
 from tests.stress import fake_clock
 from tests.stress.fake_clock import Clock, Event, turn
@@ -384,8 +384,8 @@ def tiled(name: str) -> tuple[int, list[str]]:
     with zone(name):
         for change in changes(name):
             days = [change + dt.timedelta(days=n) for n in range(-2, 4)]
-            spans = [times.read_days(1, None, day) for day in days]
-            whole = times.read_days(len(days), None, days[-1])
+            spans = [terminal.read_days(1, None, day) for day in days]
+            whole = terminal.read_days(len(days), None, days[-1])
             count += len(days)
             for (since, until), (then, _) in itertools.pairwise(spans):
                 if until + 1 != then:

@@ -6,17 +6,6 @@ from memd import machine_text
 from memd.transfer import claude_markup
 from tests.tables import every_row
 
-HOME = "/home/dev/.claude/projects/-p/5f83602c-e1e8-41f0-a1ef-754421747149/tool-results"
-SAVED = (
-    f"<persisted-output>\nOutput too large (83.6KB). Full output saved to: {HOME}/b1.txt\n\n"
-    "Preview (first 2KB):\nline one\n...\n</persisted-output>"
-)
-OLDER = f"<persisted-output>Tool result saved to: {HOME}/toolu_01.txt\n\nUse Read to view</persisted-output>"
-TOO_LONG = (
-    "Error: result (412,001 characters) exceeds maximum allowed tokens. "
-    f"Output has been saved to {HOME}/mcp-x-1.txt.\nFormat: plain text"
-)
-
 
 def test_the_text_of_a_message_has_no_reminders_and_images():
     content = [
@@ -55,46 +44,7 @@ def test_a_command_is_read_as_it_was_typed():
     assert claude_markup.is_local_output("<local-command-stdout>ok</local-command-stdout>")
 
 
-@every_row(
-    ("result", "name"),
-    [
-        (SAVED, "b1.txt"),
-        (f"Exit code 1\n{SAVED}", "b1.txt"),
-        (OLDER, "toolu_01.txt"),
-        (TOO_LONG, "mcp-x-1.txt"),
-        ([{"type": "text", "text": SAVED}], "b1.txt"),
-        ({"stdout": SAVED, "stderr": ""}, "b1.txt"),
-        ({"stdout": "line", "persistedOutputPath": f"{HOME}/b2.txt"}, "b2.txt"),
-    ],
-)
-def test_a_preview_names_the_saved_output_and_is_replaced_by_it(result, name):
-    payload = {"tool_name": "Bash", "tool_response": result}
-    assert claude_markup.find_saved_path(payload) == f"{HOME}/{name}"
-    whole = claude_markup.insert_saved_output(payload, "all of it")
-    assert whole["tool_name"] == "Bash"
-    assert "all of it" in str(whole["tool_response"])
-    assert "Preview" not in str(whole)
-
-
-@every_row(
-    "result",
-    [
-        "saved to: /etc/passwd",
-        "x" * 2_000 + SAVED,
-        {"stdout": "fine"},
-        [{"type": "image"}],
-        None,
-        7,
-    ],
-)
-def test_a_complete_result_names_no_file(result):
-    payload = {"tool_response": result}
-    assert claude_markup.find_saved_path(payload) is None
-    assert claude_markup.insert_saved_output(payload, "other") == payload
-
-
 def test_hostile_text_is_read_in_linear_time():
-    claude_markup.find_saved_path({"error": "<persisted-output>" * 100_000})
     claude_markup.message_text("<system-reminder>" * 1_000_000)
     claude_markup.is_private_text("<private>" * 1_000_000)
 

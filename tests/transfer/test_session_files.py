@@ -10,8 +10,9 @@ import pytest
 
 from memd.capture import truncate
 from memd.transfer import session_files
-from memd.transfer.session_sources import SESSION_SOURCES, find_sessions
+from memd.transfer.session_sources import SESSION_SOURCES, SharedLines, find_sessions
 from memd.transfer.transcript_importer import TranscriptImportReport, import_transcripts
+from tests.tables import every_row
 from tests.transfer import told_sessions as told
 
 MUCH_LATER = told.START + 30 * 86_400_000
@@ -193,3 +194,12 @@ def test_opencodes_database_tells_what_its_export_tells(tmp_path):
     _, report = read("opencode", tmp_path / "other.db", tmp_path / "text.db")
     assert "not OpenCode's" in report.failed[str(tmp_path / "other.db")]
     assert "not an SQLite database" in report.failed[str(tmp_path / "text.db")]
+
+
+@every_row("meta", ['{"agentType": "Explore"}', "{torn", "[]", '{"agentType": 7}', "[" * 100_000])
+def test_the_type_of_a_subagent_stands_beside_its_file(tmp_path, meta):
+    path = tmp_path / "s" / "subagents" / "agent-a1.jsonl"
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.with_suffix(".meta.json").write_text(meta)
+    reader = SESSION_SOURCES["claude-code"].make_reader(path, SharedLines())
+    assert (reader.agent, reader.agent_type) == ("a1", "Explore" if "Expl" in meta else None)

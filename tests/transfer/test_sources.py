@@ -178,6 +178,39 @@ def test_the_gitignore_of_the_repository_above_applies(notes):
     assert names(markdown_source([notes], {}), notes) == ["b.Markdown", "drafts/a.md"]
 
 
+@every_row(
+    ("excludes", "config"),
+    [
+        (".git/info/exclude", {}),
+        ("home/.config/git/ignore", {}),
+        ("home/mine", {"home/.gitconfig": '[user]\n\tname = A\n[core]\n\tExcludesFile = "~/mine"\n'}),
+        ("home/mine", {"home/.config/git/config": "[core] excludesfile = ~/mine # mine\n"}),
+        ("mine", {".git/config": "[core]\n\tbare = false\n\texcludesFile = mine\n[a]\n\tb = c\n"}),
+    ],
+)  # fmt: skip
+def test_what_git_excludes_outside_of_gitignore_is_left_out_as_well(notes, excludes, config):
+    top = notes.parent
+    for name, text in {excludes: "sub/\n*.Markdown\n", ".git/HEAD": "x", **config}.items():
+        (top / name).parent.mkdir(parents=True, exist_ok=True)
+        (top / name).write_text(text)
+    source = markdown_source([notes], {"HOME": str(top / "home")})
+    assert (names(source, notes), source.skipped[".gitignore"]) == (["drafts/a.md"], 2)
+    (notes / ".gitignore").write_text("!b.Markdown\n")  # is nearer, so it goes first
+    assert "b.Markdown" in names(markdown_source([notes], {"HOME": str(top / "home")}), notes)
+    for name in (excludes, *config, "notes/.gitignore"):
+        (top / name).unlink()
+
+
+def test_a_worktree_has_the_excludes_of_its_repository(notes, tmp_path):
+    own = tmp_path / "main" / ".git" / "worktrees" / "n"
+    own.mkdir(parents=True)
+    (own / "commondir").write_text("../..\n")
+    (own.parent.parent / "info").mkdir()
+    (own.parent.parent / "info" / "exclude").write_text("drafts\n")
+    (notes / ".git").write_text(f"gitdir: {own}\n")
+    assert names(markdown_source([notes], {"HOME": "/"}), notes) == ["b.Markdown", "sub/a.md"]
+
+
 @pytest.mark.skipif(os.geteuid() == 0, reason="root can read every directory")
 def test_a_directory_without_permission_is_reported(notes):
     (notes / "sub").chmod(0)

@@ -264,28 +264,6 @@ def test_a_fresh_copy_of_an_old_session_is_not_growing_and_comes_in_its_own_orde
     assert (report.growing, report.events["Stop"]) == ([], 2)
 
 
-def test_a_saved_result_is_imported_whole_and_a_lost_one_is_counted(tmp_path):
-    session = "319a6304-209e-442a-844b-fd52e826e7ff"
-    results = tmp_path / session / "tool-results"
-    results.mkdir(parents=True)
-    (results / "b1.txt").write_text("error on line 7\n" * 5_000)
-    lines = []
-    for use in ("b1", "gone"):
-        preview = f"<persisted-output>\nOutput too large (80KB). Full output saved to: /old/{session}/tool-results/{use}.txt\n\nPreview:\n…\n</persisted-output>"
-        call = {"type": "tool_use", "id": use, "name": "Bash", "input": {"command": "make"}}
-        result = {"type": "tool_result", "tool_use_id": use, "content": preview}
-        lines += [{"type": "assistant", "sessionId": session, "message": {"content": [call]}},
-                  {"type": "user", "sessionId": session, "message": {"content": [result]}}]  # fmt: skip
-    file = tmp_path / f"{session}.jsonl"
-    file.write_text("".join(json.dumps(line) + "\n" for line in lines))
-    daemon = FakeDaemon()
-    report = run_import([str(file)], daemon, {})
-    responses = [c["payload"]["tool_response"] for c in daemon.events]
-    assert responses[0] == "error on line 7\n" * 5_000
-    assert "Full output saved to" in responses[1]
-    assert report.skipped == {"the rest of a long result": 1}
-
-
 def test_a_request_has_no_more_values_than_the_daemon_takes(tmp_path, monkeypatch):
     monkeypatch.setattr(transcript_importer, "REQUEST_VALUES_MAX", 100)
     daemon = FakeDaemon()

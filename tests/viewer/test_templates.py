@@ -170,7 +170,7 @@ def test_pages_of_a_project_are_found_by_what_tells_it_from_its_namesakes():
         "all": "All projects",
         "/home/dev/a/ledger": "ledger · dev/a",
         "/home/dev/b/ledger": "ledger · b",
-        "web": "web",
+        "/home/dev/web": "web",
         "/srv/a/ledger": "ledger · srv/a",
     }
 

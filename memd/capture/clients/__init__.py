@@ -5,37 +5,16 @@ that (limits, redaction, keys, distilling) knows one vocabulary, so the same ses
 tells it. A translation leaves what is already in that vocabulary as it is.
 """
 
-from memd.capture.clients.codex import EXIT_CODE
-from memd.capture.clients.codex import NAME as CODEX
-from memd.capture.clients.copilot import NAME as COPILOT
-from memd.capture.clients.cursor import NAME as CURSOR
-from memd.capture.clients.table import (
-    CLIENTS,
-    PLUGGED,
-    UNKNOWN,
-    KnownClient,
-    list_if_several,
-    recognise,
-    translate,
-)
-
-__all__ = [
-    "CLIENTS",
-    "CODEX",
-    "COPILOT",
-    "CURSOR",
-    "EXIT_CODE",
-    "PLUGGED",
-    "UNKNOWN",
-    "WITHOUT_IDS",
-    "WITHOUT_TIMES",
-    "KnownClient",
-    "list_if_several",
-    "recognise",
-    "translate",
-]
-
-WITHOUT_TIMES = frozenset({CURSOR})
-"""Clients whose transcripts have neither ids nor times: of a session that hooks told, nothing of these is stored."""
-WITHOUT_IDS = frozenset({COPILOT, CURSOR})
-"""Clients whose hooks or transcripts name no call and no message, so that only the words tell that two are one."""
+from memd.capture.clients.codex import EXIT_CODE as EXIT_CODE
+from memd.capture.clients.table import CLIENTS as CLIENTS
+from memd.capture.clients.table import CODEX as CODEX
+from memd.capture.clients.table import COPILOT as COPILOT
+from memd.capture.clients.table import CURSOR as CURSOR
+from memd.capture.clients.table import PLUGGED as PLUGGED
+from memd.capture.clients.table import UNKNOWN as UNKNOWN
+from memd.capture.clients.table import WITHOUT_IDS as WITHOUT_IDS
+from memd.capture.clients.table import WITHOUT_TIMES as WITHOUT_TIMES
+from memd.capture.clients.table import KnownClient as KnownClient
+from memd.capture.clients.table import list_if_several as list_if_several
+from memd.capture.clients.table import recognise as recognise
+from memd.capture.clients.table import translate as translate

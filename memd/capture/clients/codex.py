@@ -36,14 +36,9 @@ def translate(payload: Mapping[str, Any], _: str | None = None) -> dict[str, Any
         fields["hook_event_name"] = (
             f"Subagent{name}"  # what an agent tells another one is not the user's word
         )
-    tool = get_text(fields, "tool_name")
-    if tool is not None and tools.is_only_patch(fields.get("tool_input")):
-        tool = "apply_patch"  # Codex runs none: it changes the files itself
-    if tool is not None:
-        tool = fields["tool_name"] = tools.name_tool(tool)
-        fields["tool_input"] = tools.translate_input(
-            tool, fields.get("tool_input"), get_text(fields, "cwd")
-        )
+    if get_text(fields, "tool_name") and tools.is_only_patch(fields.get("tool_input")):
+        fields["tool_name"] = "apply_patch"  # Codex runs none: it changes the files itself
+    tool = tools.translate_call(fields)
     if "tool_response" in fields and tool is not None:
         fields["tool_response"] = tools.translate_response(tool, fields["tool_response"])
         _add_outcome(fields, tool, code)

@@ -59,10 +59,7 @@ def has_marks(payload: Mapping[str, Any]) -> bool:
 def translate(payload: Mapping[str, Any], event: str | None = None) -> dict[str, Any]:
     """Return a payload in the words of Claude Code's hooks."""
     fields = rename(payload, _FIELDS)
-    name = get_text(fields, "hook_event_name") or event or ""
-    name = _EVENTS.get(name, name)
-    if name:
-        fields["hook_event_name"] = name
+    name = tools.name_event(fields, event, _EVENTS)
     if name == "SessionStart" and fields.get("source", "new") == "new":
         fields["source"] = "startup"
     if name == "Stop":
@@ -72,14 +69,9 @@ def translate(payload: Mapping[str, Any], event: str | None = None) -> dict[str,
     if isinstance(at, int) and not isinstance(at, bool) and 0 < at < _TIME_MAX:
         moment = datetime.fromtimestamp(at / 1000, UTC)  # as the other form of the payload has it
         fields["timestamp"] = moment.isoformat(timespec="milliseconds").replace("+00:00", "Z")
-    tool = get_text(fields, "tool_name")
-    if tool is not None:
-        tool = fields["tool_name"] = tools.name_tool(tool)
-        fields["tool_input"] = tools.translate_input(
-            tool, fields.get("tool_input"), get_text(fields, "cwd")
-        )
-        if "tool_response" in fields:
-            _read_result(fields, tool)
+    tool = tools.translate_call(fields)
+    if tool is not None and "tool_response" in fields:
+        _read_result(fields, tool)
     return fields
 
 

@@ -37,10 +37,7 @@ def has_marks(payload: Mapping[str, Any]) -> bool:
 def translate(payload: Mapping[str, Any], event: str | None = None) -> dict[str, Any]:
     """Return a payload in the words of Claude Code's hooks."""
     fields = rename(payload, _FIELDS)
-    name = get_text(fields, "hook_event_name") or event or ""
-    name = _EVENTS.get(name, name)
-    if name:
-        fields["hook_event_name"] = name
+    name = tools.name_event(fields, event, _EVENTS)
     if name == "Stop":
         fields.setdefault("last_assistant_message", None)  # told before, by afterAgentResponse
     if name == "SessionStart":
@@ -52,11 +49,7 @@ def translate(payload: Mapping[str, Any], event: str | None = None) -> dict[str,
         fields["cwd"] = root
     if use := get_id(payload, "tool_use_id"):
         fields["tool_use_id"] = use
-    tool = get_text(fields, "tool_name")
-    if tool is not None:
-        tool = fields["tool_name"] = tools.name_tool(tool)
-        given = tools.translate_input(tool, fields.get("tool_input"), get_text(fields, "cwd"))
-        fields["tool_input"] = given
+    tool = tools.translate_call(fields)
     if tool is not None and "tool_response" in fields:
         fields["tool_response"] = tools.translate_response(tool, fields["tool_response"])
     return fields

@@ -5,10 +5,15 @@ from dataclasses import dataclass
 from typing import Any
 
 from memd.capture.clients import codex, copilot, cursor, tools
-from memd.capture.clients.tools import get_text, has_texts, rename
+from memd.capture.clients.tools import has_texts, rename
 from memd.models import AGENTS_IMPORT
 
 CLAUDE_CODE = "claude-code"
+CODEX, COPILOT, CURSOR = codex.NAME, copilot.NAME, cursor.NAME
+WITHOUT_TIMES = frozenset({CURSOR})
+"""Clients whose transcripts have neither ids nor times: of a session that hooks told, nothing of these is stored."""
+WITHOUT_IDS = frozenset({COPILOT, CURSOR})
+"""Clients whose hooks or transcripts name no call and no message, so that only the words tell that two are one."""
 UNKNOWN = "unknown"
 """The client of payloads that no other one could have sent. They are kept as they are, and nothing is made of them."""
 
@@ -57,11 +62,7 @@ class KnownClient:
 def _translate_imported(payload: Mapping[str, Any], _: str | None = None) -> dict[str, Any]:
     """Return a payload in the words of Claude Code's hooks."""
     fields = rename(payload, {})
-    tool = get_text(fields, "tool_name")
-    if tool is not None:
-        tool = fields["tool_name"] = _IMPORTED_TOOLS.get(tool) or tools.name_tool(tool)
-        cwd = get_text(fields, "cwd")
-        fields["tool_input"] = tools.translate_input(tool, fields.get("tool_input"), cwd)
+    tools.translate_call(fields, _IMPORTED_TOOLS)
     return fields
 
 

@@ -105,6 +105,25 @@ def _rename_texts(edit: Any) -> Any:
     return {_INPUTS[key] if key in {"oldText", "newText"} else key: edit[key] for key in edit}
 
 
+def translate_call(fields: dict[str, Any], names: Mapping[str, str] | None = None) -> str | None:
+    """Put name and input of a payload's tool into Claude Code's words; return the name. `names`: those that go first."""
+    told = get_text(fields, "tool_name")
+    if told is None:
+        return None
+    tool = (names or {}).get(told) or name_tool(told)
+    given = translate_input(tool, fields.get("tool_input"), get_text(fields, "cwd"))
+    fields |= {"tool_name": tool, "tool_input": given}
+    return tool
+
+
+def name_event(fields: dict[str, Any], event: str | None, names: Mapping[str, str]) -> str:
+    """Put the event of a payload into Claude Code's words, or the one that its hook was told; return it."""
+    told = get_text(fields, "hook_event_name") or event or ""
+    if told:
+        fields["hook_event_name"] = names.get(told, told)
+    return names.get(told, told)
+
+
 def is_only_patch(given: Any) -> bool:
     """Return whether the input of a shell is nothing but a patch for Codex's own `apply_patch`."""
     command = given.get("command", given.get("cmd")) if isinstance(given, Mapping) else None

@@ -2,7 +2,8 @@
 
 The rules in a row: multi-line blocks (`blocks`), secrets known by their form (`patterns`) or by what is around them
 (`documents`), arguments of known programs (`commands`), sentences (`spoken`), values assigned to secret names
-(`assignments`, `names`), random words (`names`). A finding becomes `[REDACTED:<name>]`, and the result is redacted
+(`assignments`, `names`), random words (`names`); then the same in other readings of the text, joined and decoded
+(`views`). A finding becomes `[REDACTED:<name>]`, and the result is redacted
 again until it no longer changes, so redacting twice equals redacting once. Colours of a terminal are removed from a
 text in which something was found. Standard library only: the hook runs this when no daemon answers.
 """
@@ -13,38 +14,45 @@ from collections import deque
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from memd.capture.redact.assignments import ANCHOR_WORDS, redact_assignments
+from memd.capture.redact.assignments import ANCHOR_WORDS, find_assigned
 from memd.capture.redact.blocks import redact_blocks
-from memd.capture.redact.commands import PROGRAM_NEEDLES, redact_commands
+from memd.capture.redact.commands import PROGRAM_NEEDLES, find_in_commands
 from memd.capture.redact.documents import (
     DOCUMENT_NEEDLES,
     TABLE_NEEDLES,
+    find_in_documents,
+    find_in_tables,
     is_key_bytes,
     may_have_seed_phrase,
-    redact_documents,
     redact_seed_phrases,
-    redact_tables,
 )
 from memd.capture.redact.names import (
     FOREIGN_LETTER,
     doubtful_rule,
+    find_random_words,
     has_random_words,
     is_label,
     is_likely_secret,
     is_reference,
     is_secret_under,
     is_working_directory,
-    redact_words,
     secret_rule,
 )
-from memd.capture.redact.patterns import PATTERNS, Pattern, is_login, replace_secrets
-from memd.capture.redact.regexes import PLACEHOLDER, compile_regex
-from memd.capture.redact.spoken import redact_spoken
+from memd.capture.redact.patterns import PATTERNS, is_login, replace_secrets
+from memd.capture.redact.regexes import (
+    PLACEHOLDER,
+    Reading,
+    compile_regex,
+    lower_alike,
+    replace_spans,
+)
+from memd.capture.redact.spoken import find_spoken
+from memd.capture.redact.views import redact_encoded, redact_joined
 from memd.capture.redact.words import SPOKEN_WORDS
 
 __all__ = ["PATTERNS", "RULES_VERSION", "forget_words", "redact", "redact_blocks", "redact_value"]
 
-RULES_VERSION = 4
+RULES_VERSION = 5
 """Grows when redaction finds what it did not find before: a vault that older rules wrote is then worth a scrub."""
 
 _Needles = tuple[tuple[str, tuple[int, ...]], ...]
@@ -161,8 +169,9 @@ def redact(text: str, *, entropy: bool = True) -> str:
         return text
     given, text = text, _strip_colours(text)
     plain = text
+    read = functools.partial(_redact_read, entropy=entropy)
     for _ in range(_PASSES_MAX):
-        redacted = _redact_once(text, entropy=entropy)
+        redacted = read(redact_joined(text, read))
         if redacted == text:
             break
         text = redacted
@@ -199,44 +208,43 @@ def redact_value(value: Any, *, entropy: bool = True) -> Any:
     return _redact_item(value, _DEPTH_MAX, clean)
 
 
+def _redact_read(text: str, *, entropy: bool) -> str:
+    """Redact a text as it stands, and then as it reads when it is decoded."""
+    once = functools.partial(_redact_once, entropy=entropy)
+    return redact_encoded(once(text), once)
+
+
 def _redact_once(text: str, *, entropy: bool) -> str:
     text = given = redact_blocks(text)
     if may_have_seed_phrase(text):
         text = redact_seed_phrases(text)
-    words, lowered = set(text.split()), text.lower()
+    words = set(text.split())
     signs, fresh, signs_of_fresh = _find_signs(words)
-    is_foreign = _has_foreign_letter(text)
-    named = not signs.isdisjoint(_ANCHORS) or is_foreign
+    reading = _make_reading(text, signs)
     fresh_runs = [run for run in _find_long_runs(fresh) if run not in _harmless_runs]
     drawn = [run for run in fresh_runs if has_random_words([run])]
     of_words = _match_words(fresh_runs)
     if not of_words:
         _remember(_harmless_runs, [run for run in fresh_runs if run not in drawn])
-    of_text = _match_text(lowered, signs, words, named=named)
-    text, lowered = _replace_forms(text, lowered, sorted(of_text.union(of_words)))
-    if text is not given:  # what replaces a secret has words of its own
-        signs = _find_signs(set(text.split())).all
-    text = redact_commands(redact_documents(text, lowered, signs, named=named), signs)
-    if named:
-        if text is not given:
-            signs, lowered = _find_signs(set(text.split())).all, text.lower()
-        if (tidied := redact_spoken(text, lowered, signs, is_foreign=is_foreign)) is not text:
-            text, signs, lowered = tidied, _find_signs(set(tidied.split())).all, tidied.lower()
-        if (tidied := redact_tables(text, lowered, signs)) is not text:
-            text, signs, lowered = tidied, _find_signs(set(tidied.split())).all, tidied.lower()
-        text = redact_assignments(text, lowered, signs)
-    text = redact_words(text) if entropy and drawn else text
+    lowered = reading.lowered
+    for number in sorted(_match_text(reading, words).union(of_words)):
+        if (tidied := replace_secrets(text, lowered, PATTERNS[number])) is not text:
+            text, lowered = tidied, lower_alike(tidied)
+    for find in (find_in_documents, find_in_commands, find_spoken, find_in_tables, find_assigned):
+        if text is not reading.text:  # what replaces a secret has words of its own
+            reading = _make_reading(text, _find_signs(set(text.split())).all)
+        text = replace_spans(text, find(reading))
+    if entropy and drawn:
+        text = replace_spans(text, find_random_words(text))
     if text is given and fresh:
         _remember_signs(fresh, signs_of_fresh)
     return text
 
 
-def _replace_forms(text: str, lowered: str, numbers: list[int]) -> tuple[str, str]:
-    """Replace what these patterns find; return the text and its `lower()`."""
-    for number in numbers:
-        if (tidied := replace_secrets(text, lowered, PATTERNS[number])) is not text:
-            text, lowered = tidied, tidied.lower()
-    return text, lowered
+def _make_reading(text: str, signs: _Signs) -> Reading:
+    is_foreign = not text.isascii() and compile_regex(FOREIGN_LETTER).search(text) is not None
+    is_named = is_foreign or not signs.isdisjoint(_ANCHORS)
+    return Reading(text, lower_alike(text), signs, is_named, is_foreign)
 
 
 def _find_signs(words: set[str]) -> _FoundSigns:
@@ -252,11 +260,6 @@ def _find_signs(words: set[str]) -> _FoundSigns:
     parts = [part for part in _SIGNS_BY_PART if part in joined]
     of_fresh = frozenset([s for part in parts for s in _SIGNS_BY_PART[part] if s in joined])
     return _FoundSigns(of_fresh.union(*known), fresh, of_fresh)
-
-
-def _has_foreign_letter(text: str) -> bool:
-    """Return whether names of secrets with letters outside ASCII may be in a text."""
-    return not text.isascii() and compile_regex(FOREIGN_LETTER).search(text) is not None
 
 
 def _remember_signs(words: set[str], signs: _Signs) -> None:
@@ -289,22 +292,19 @@ def _find_long_runs(words: Iterable[str]) -> list[str]:
     ]
 
 
-def _match_text(lowered: str, signs: _Signs, words: set[str], *, named: bool) -> set[int]:
+def _match_text(reading: Reading, words: set[str]) -> set[int]:
     """Return the indexes of the folded patterns with a needle in the lower-cased text and all else that they need."""
-    found = {n for sign in signs for n in _WORD_NEEDLES.get(sign, ())}
+    lowered = reading.lowered
+    found = {n for sign in reading.signs for n in _WORD_NEEDLES.get(sign, ())}
     found.update(n for needle, ns in _SPACED_NEEDLES if needle in lowered for n in ns)
-    found = {n for n in found if _may_match(PATTERNS[n], lowered, named=named)}
-    if any(PATTERNS[n].run for n in found):
-        longest = max(map(len, words))
-        found = {n for n in found if PATTERNS[n].run <= longest}
-    return found
-
-
-def _may_match(pattern: Pattern, lowered: str, *, named: bool) -> bool:
-    """Return whether a text has what a folded pattern needs besides its needle."""
-    if pattern.named and not named:
-        return False
-    return not pattern.gate or any(map(lowered.__contains__, pattern.gate))
+    longest = max(map(len, words), default=0) if any(PATTERNS[n].run for n in found) else 0
+    return {
+        n
+        for n in found
+        if (reading.is_named or not PATTERNS[n].named)
+        and PATTERNS[n].run <= longest
+        and (not PATTERNS[n].gate or any(map(lowered.__contains__, PATTERNS[n].gate)))
+    }
 
 
 def _match_words(words: list[str]) -> list[int]:

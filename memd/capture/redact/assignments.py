@@ -8,7 +8,7 @@ with other meanings.
 """
 
 import re
-from collections.abc import Container
+from collections.abc import Container, Iterator
 from typing import NamedTuple
 
 from memd.capture.redact.names import (
@@ -26,7 +26,7 @@ from memd.capture.redact.names import (
     secret_rule,
     squashed,
 )
-from memd.capture.redact.regexes import compile_regex
+from memd.capture.redact.regexes import Found, Reading, compile_regex
 
 _NAMES = (
     *("pass", "pw", "psk", "secret", "token", "key", "auth", "cred", "jwt", "mnemonic"),
@@ -142,24 +142,19 @@ class _Assignment(NamedTuple):
     """The name has other meanings, so the value must look like a secret."""
 
 
-def redact_assignments(text: str, lowered: str, signs: Container[str]) -> str:
-    """Redact the values that are assigned to secret names.
-
-    `lowered`: the text's `lower()`; `signs`: which of `ANCHOR_WORDS` are in its words in lower case.
-    """
-    if len(lowered) != len(text):  # a few letters grow when lowered; then offsets would not agree
-        lowered = "".join(c.lower() if c.isascii() else c for c in text)
-    kept: list[str] = []
-    done = 0
-    for anchor in _find_anchors(lowered, signs):
+def find_assigned(reading: Reading) -> Iterator[Found]:
+    """Yield the values that are assigned to secret names."""
+    if not reading.is_named:
+        return
+    text, done = reading.text, 0
+    for anchor in _find_anchors(reading.lowered, reading.signs):
         if anchor < done or not _is_assigned(text, anchor):
             continue
         slot = _parse_assignment(text, anchor)
         if slot is None or slot.start < done or not _is_secret(text, slot):
             continue
-        kept += [text[done : slot.start], f"[REDACTED:{slot.rule}]"]
+        yield slot.start, slot.end, slot.rule
         done = slot.end
-    return "".join((*kept, text[done:])) if kept else text
 
 
 def _find_anchors(lowered: str, signs: Container[str]) -> list[int]:

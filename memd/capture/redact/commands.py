@@ -5,11 +5,11 @@ after which subcommand. A command ends with its line or at `|`, `;` and `&&`. Re
 usage (`-p PASSWORD`) stay.
 """
 
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 from typing import NamedTuple
 
 from memd.capture.redact.names import VOCABULARY, is_likely_secret, is_naming, is_reference
-from memd.capture.redact.regexes import compile_regex, read_tables
+from memd.capture.redact.regexes import Found, Reading, compile_regex, read_tables
 
 RULE = "cli-password"
 
@@ -45,7 +45,7 @@ _NEEDLES = _group_by_root(
 )
 _FLAGLESS_NEEDLES = _group_by_root(_WITHOUT_FLAGS)
 PROGRAM_NEEDLES = frozenset((*_NEEDLES, *_FLAGLESS_NEEDLES))
-"""What `redact_commands` searches for in the words of a text."""
+"""What `find_in_commands` searches for in the words of a text."""
 _WITHIN_WORD = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_.-")
 _ESCAPED_BREAKS = frozenset({"\\n", "\\t", "\\r"})
 _ARGUMENT = (
@@ -70,15 +70,13 @@ _PLAIN_WORDS = frozenset(VOCABULARY["commands"]["plain"])
 _Span = tuple[int, int]
 
 
-def redact_commands(text: str, signs: Container[str]) -> str:
-    """Redact the passwords that are given to known programs.
-
-    `signs`: which of `PROGRAM_NEEDLES` are in its words in lower case, each with a line break behind it.
-    """
+def find_in_commands(reading: Reading) -> list[Found]:
+    """Return the passwords that are given to known programs."""
+    text = reading.text
     spans: list[_Span] = []
     has_flags = " -" in text or " /p" in text
     needles = _NEEDLES if has_flags else _FLAGLESS_NEEDLES
-    for root in [root for root in needles if root in signs]:
+    for root in [root for root in needles if root in reading.signs]:
         for needle in needles[root]:
             for at in _find_program(text, needle):
                 spans += _find_in_command(text, needle[:-1], at + len(needle) - 1)
@@ -86,16 +84,7 @@ def redact_commands(text: str, signs: Container[str]) -> str:
         spans += _find_piped(text, _PIPED)
     if "<<<" in text:
         spans += _find_piped(text, _HERE_STRING)
-    if not spans:
-        return text
-    kept: list[str] = []
-    done = 0
-    for start, end in sorted(set(spans)):
-        if start < done or not _is_password(text[start:end]):
-            continue
-        kept += [text[done:start], f"[REDACTED:{RULE}]"]
-        done = end
-    return "".join((*kept, text[done:])) if kept else text
+    return [(start, end, RULE) for start, end in spans if _is_password(text[start:end])]
 
 
 def _find_program(text: str, needle: str) -> Iterator[int]:

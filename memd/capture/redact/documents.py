@@ -12,15 +12,13 @@ from typing import Any, NamedTuple
 
 from memd.capture.redact.names import VOCABULARY, is_likely_secret, is_naming, is_reference
 from memd.capture.redact.regexes import (
+    Found,
+    Reading,
     compile_regex,
     find_all,
     find_beginning,
     read_words,
-    replace_spans,
 )
-
-_Found = tuple[int, int, str]
-"""Start, end and rule of a secret."""
 
 _ABOVE = (
     r"(?m)[ \t]*(?:[-?*+>][ \t]{1,4})?[\"'`*_]{0,3}(?P<name>[\w. /-]{2,40}?)[\"'`*_]{0,3}[ \t]*"
@@ -61,25 +59,20 @@ _SEED_SEPARATORS = r"\\[nrt]|[\s,;.:()\[\]\"'`|0-9\\“”„«»-]"
 
 
 DOCUMENT_NEEDLES = ("kind", "mnemonic", "phrase", "seed", *_ABOVE_NAMES)
-"""What `redact_documents` searches for in the words of a text."""
+"""What `find_in_documents` searches for in the words of a text."""
 
 
-def redact_documents(text: str, lowered: str, signs: Container[str], *, named: bool) -> str:
-    """Redact secrets that only their context gives away.
-
-    `lowered`: the text's `lower()`; `signs`: which of `DOCUMENT_NEEDLES` are in its words in lower case; `named`: whether names of secrets may be
-    among them.
-    """
-    found: list[_Found] = []
-    if named and "\n" in text:
-        found += _find_values_below(text, lowered, signs)
+def find_in_documents(reading: Reading) -> Iterator[Found]:
+    """Yield secrets that only their context gives away."""
+    text, lowered, signs, is_named, _ = reading
+    if is_named and "\n" in text:
+        yield from _find_values_below(text, lowered, signs)
     if "kind" in signs and "secret" in signs and compile_regex(_MANIFEST).search(text):
-        found += _find_in_manifest(text)
+        yield from _find_in_manifest(text)
     if len(text) > 2 * _KEY_SEED and text.count(",") >= _KEY_SEED - 1:
-        found += _find_bytes(text)
+        yield from _find_bytes(text)
     if "mnemonic" in signs or "phrase" in signs or "seed" in signs:
-        found += _find_phrases(text, lowered)
-    return replace_spans(text, found)
+        yield from _find_phrases(text, lowered)
 
 
 def is_key_bytes(numbers: list[Any] | tuple[Any, ...]) -> bool:
@@ -100,10 +93,8 @@ def _look_random(numbers: list[Any] | tuple[Any, ...]) -> bool:
     )
 
 
-def _find_values_below(text: str, lowered: str, signs: Container[str]) -> Iterator[_Found]:
+def _find_values_below(text: str, lowered: str, signs: Container[str]) -> Iterator[Found]:
     """Yield values on the line below their name."""
-    if len(lowered) != len(text):  # a few letters grow when lowered
-        lowered = text
     places = {word: lowered.find(word) for word in _ABOVE_NAMES if word in signs}
     while places := {word: at for word, at in places.items() if at >= 0}:
         at = min(places.values())  # the first name of a line counts
@@ -128,7 +119,7 @@ def _find_values_below(text: str, lowered: str, signs: Container[str]) -> Iterat
             yield (*found.span("s"), "password")
 
 
-def _find_in_manifest(text: str) -> Iterator[_Found]:
+def _find_in_manifest(text: str) -> Iterator[Found]:
     """Yield the values of a Kubernetes secret, of YAML and of JSON."""
     start = 0
     for document in compile_regex(r"(?m)^---[^\n]*$").split(text):
@@ -150,7 +141,7 @@ def _find_in_manifest(text: str) -> Iterator[_Found]:
                     yield (*member.span("s"), "kubernetes-secret")
 
 
-def _find_bytes(text: str) -> Iterator[_Found]:
+def _find_bytes(text: str) -> Iterator[Found]:
     """Yield arrays of numbers that are keys."""
     for found in compile_regex(_BYTES).finditer(text):
         numbers = [
@@ -207,7 +198,7 @@ def redact_seed_phrases(text: str) -> str:
     return text
 
 
-def _find_phrases(text: str, lowered: str) -> Iterator[_Found]:
+def _find_phrases(text: str, lowered: str) -> Iterator[Found]:
     """Yield seed phrases: twelve words or more that are no sentence."""
     for found in find_beginning(compile_regex(_PHRASE), _PHRASE_WORDS, text, lowered):
         words = compile_regex(r"[a-z]+").findall(found["s"])
@@ -223,7 +214,7 @@ def _find_phrases(text: str, lowered: str) -> Iterator[_Found]:
 _CELL_RULE = "table-cell"
 _HEADER_NAMES = ("pass", "pw", "secret", "token", "key", "senha", "contrase", "kennwort", "密码", "пароль")  # fmt: skip
 TABLE_NEEDLES = _HEADER_NAMES
-"""What `redact_tables` searches for in the words of a text."""
+"""What `find_in_tables` searches for in the words of a text."""
 _BARE_HEADER = r" ?\w{1,40}(?: {0,40}\| {0,40}\w{1,40}){1,40} {0,40}\r?\n?\Z"
 _HEADER_CELL = r"[\w .()/#-]{0,40}"
 _INSERTED = (
@@ -234,6 +225,8 @@ _INSERTED = (
 _INSERTED_ROW = r"\((?:[^()'\"]|'[^'\n]*'|\"[^\"\n]*\")*\)"
 _QUOTED_CELL = r"\s*(?:'(?:[^'\n])*'|\"(?:[^\"\n])*\"|[^,'\"]*)\s*"
 _MARKUP = " \t\"'`*_"
+_RULE_SIGNS = " \t\r\n|+-:=─┼│┌┐└┘├┤┬┴"
+"""What a line consists of that only draws a table."""
 _LINE_MAX = 2_000
 _ROWS_MAX = 500
 _HEADER_CELLS_MAX = 60
@@ -253,25 +246,23 @@ class _Header(NamedTuple):
     """The cell after the name, in a table of names and values."""
 
 
-def redact_tables(text: str, lowered: str, signs: Container[str]) -> str:
-    """Redact cells that belong to a column or a row named like a secret.
-
-    `lowered`: the text's `lower()`; `signs`: which of `TABLE_NEEDLES` are in its words in lower case.
-    """
+def find_in_tables(reading: Reading) -> list[Found]:
+    """Return the cells that belong to a column or a row named like a secret."""
+    text, lowered, signs, is_named, _ = reading
     spans: list[_Span] = []
+    if not is_named:
+        return []
     if "|" in text or "\n" in text:
         names = [word for word in _HEADER_NAMES if word in signs]
         if names:
             spans += _find_in_lines(text, lowered, names)
     if "insert" in lowered:
         spans += _find_inserted(text, lowered)
-    return replace_spans(text, [(start, end, _CELL_RULE) for start, end in spans])
+    return [(start, end, _CELL_RULE) for start, end in spans]
 
 
 def _find_in_lines(text: str, lowered: str, words: list[str]) -> Iterator[_Span]:
     """Yield the cells below a header and those beside a name."""
-    if len(lowered) != len(text):  # a few letters grow when lowered
-        lowered = text
     done = table = 0  # where the line of the last name ends, and the rows below the last header
     for at in sorted(at for word in words for at in find_all(word, lowered)):
         if at < done:
@@ -336,7 +327,7 @@ def _find_rows(text: str, at: int, header: _Header) -> Iterator[tuple[Iterator[_
         line = text[start:at]
         if not line or len(line) > _LINE_MAX:
             return
-        if _is_rule(line):
+        if not line.strip(_RULE_SIGNS):
             continue
         cells = _split_cells(line, header.sign)
         if len(cells) != header.width:
@@ -358,11 +349,6 @@ def _split_cells(line: str, sign: str) -> list[_Span]:
             cells.append((start, at))
             start = at + 1
     return [*cells, (start, len(body))]
-
-
-def _is_rule(line: str) -> bool:
-    """Return whether a line only draws a table: `|---|---|`, `+-----+`."""
-    return not line.strip(" \t\r\n|+-:=─┼│┌┐└┘├┤┬┴")
 
 
 def _pick_secrets(text: str, offset: int, cells: list[_Span]) -> Iterator[_Span]:

@@ -10,10 +10,11 @@ import functools
 import itertools
 import math
 import re
+import unicodedata
 from collections import Counter
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from memd.capture.redact.regexes import PLACEHOLDER, compile_regex, read_tables
+from memd.capture.redact.regexes import PLACEHOLDER, Found, compile_regex, read_tables
 
 VOCABULARY = read_tables("vocabulary.toml")
 """Words that redaction knows; the file says of what each list is."""
@@ -143,6 +144,8 @@ def secret_rule(name: str) -> str | None:
 def _find_rule(name: str) -> str | None:
     if name == "_auth":  # .npmrc
         return "secret"
+    if not name.isascii():
+        name = unicodedata.normalize("NFKC", name)  # ｐａｓｓｗｏｒｄ
     if not name.isascii():
         return "password" if name.strip(" \"'*_:").lower() in FOREIGN_PASSWORDS else None
     bare = squashed(name)
@@ -310,6 +313,8 @@ _TOKEN_MAX = 300
 _SAMPLE = 512
 _DIRECTORY_MIN = 3
 _BITS_MIN = 3.5
+_DISTINCT_MIN = 12
+"""Fewer characters have no such entropy: log2 of 11 is 3.46."""
 _PART_MIN = 5
 _LETTERS_A_TURN = 3
 """Letters per change of case in a name, at least: MyProject."""
@@ -335,11 +340,12 @@ _PAIRS = frozenset(_USUAL.split())
 would find them in four of ten."""
 
 
-def redact_words(text: str) -> str:
-    """Replace random words by `[REDACTED:high-entropy]`."""
-    kept: list[str] = []
+def find_random_words(text: str) -> Iterator[Found]:
+    """Yield the random words of a text."""
     done = 0
-    blocks = _public_blocks(text)
+    blocks: list[tuple[int, int]] = []  # certificates and public keys
+    if "-----BEGIN " in text:
+        blocks = [found.span() for found in compile_regex(_PUBLIC_BLOCK).finditer(text)]
     for found in _WORD.finditer(text):
         start, end = found.span()
         # What was taken out before it says nothing about this one any more.
@@ -350,16 +356,8 @@ def redact_words(text: str) -> str:
         block = bisect.bisect(blocks, (start, end)) - 1
         if block >= 0 and start < blocks[block][1]:
             continue
-        kept += [text[done:start], "[REDACTED:high-entropy]"]
+        yield start, end, "high-entropy"
         done = end
-    return "".join((*kept, text[done:])) if kept else text
-
-
-def _public_blocks(text: str) -> list[tuple[int, int]]:
-    """Yield where certificates and public keys stand."""
-    if "-----BEGIN " not in text:
-        return []
-    return [found.span() for found in compile_regex(_PUBLIC_BLOCK).finditer(text)]
 
 
 def has_random_words(runs: Iterable[str]) -> bool:
@@ -374,7 +372,7 @@ def is_random(word: str) -> bool:
     """
     sample = word[:_SAMPLE].rstrip("=")
     mixed = _DIGIT.search(sample) is not None or not (sample.islower() or sample.isupper())
-    if not mixed or _HEX.fullmatch(sample):
+    if not mixed or len(set(sample)) < _DISTINCT_MIN or _HEX.fullmatch(sample):
         return False
     return _has_random_parts(sample) and entropy(sample) >= _BITS_MIN and not _is_alphabet(sample)
 
@@ -387,18 +385,15 @@ def _has_random_parts(sample: str) -> bool:
     characters may also be random as a whole.
     """
     parts = [part for part in _SPLIT.split(sample) if part]
-    chances = [_score_randomness(part) for part in parts]
-    drawn = [
-        len(part)
-        for part, chance in zip(parts, chances, strict=True)
-        if _is_random_part(part, chance)
-    ]
+    long = {part: _score_randomness(part) for part in parts if len(part) >= _PART_MIN}
+    drawn = [len(part) for part in parts if part in long and _is_random_part(part, long[part])]
     if sum(drawn) >= max(_DRAWN_MIN, _DRAWN_SHARE * len(sample)):
         return True
     if sample.islower() or sample.isupper() or not _DIGIT.search(sample):
         return False
     if len(sample) == _AWS_SECRET and max(drawn, default=0) >= _LONG_PART:
         return True
+    chances = [long[part] if part in long else _score_randomness(part) for part in parts]
     return sum(chances) > _MARGIN * sum(map(len, parts))
 
 
@@ -416,7 +411,7 @@ def _is_alphabet(word: str) -> bool:
 
 def _is_random_part(part: str, chance: float) -> bool:
     """Return whether one part, free of separators, is more like a draw of characters than like words."""
-    return len(part) >= _PART_MIN and chance > _MARGIN * len(part) and not _HEX.fullmatch(part)
+    return chance > _MARGIN * len(part) and not _HEX.fullmatch(part)
 
 
 def _score_randomness(part: str) -> float:

@@ -12,7 +12,13 @@ from collections.abc import Callable, Iterator
 from typing import Any, NamedTuple
 
 from memd.capture.redact.names import is_likely_secret, is_reference
-from memd.capture.redact.regexes import PLACEHOLDER, compile_regex, find_all, read_tables
+from memd.capture.redact.regexes import (
+    PLACEHOLDER,
+    compile_regex,
+    find_all,
+    read_tables,
+    replace_spans,
+)
 
 HEX_UUID = r"[0-9a-fA-F]{8}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{4}-[0-9a-fA-F]{12}"
 # Not inside a longer word, except after an escaped line break (`\n` inside a JSON string).
@@ -84,19 +90,9 @@ def _read_pattern(name: str, row: dict[str, Any]) -> Pattern:
     if "{" in (regex := row["regex"]):
         for part, meant in _PARTS.items():
             regex = regex.replace(part, meant)
-    gate, check = row.get("gate", ()), row.get("check")
-    return Pattern(
-        name,
-        regex,
-        _unescape(row.get("needles", ())),
-        row.get("folded", False),
-        row.get("references", False),
-        row.get("begins", False),
-        row.get("run", 0),
-        _unescape(gate) if gate else gate,
-        row.get("named", False),
-        _CHECKS[check] if check else None,
-    )
+    marks = {k: row[k] for k in ("folded", "references", "begins", "run", "named") if k in row}
+    gate, check = _unescape(row.get("gate", ())), _CHECKS.get(row.get("check", ""))
+    return Pattern(name, regex, _unescape(row.get("needles", ())), gate=gate, check=check, **marks)
 
 
 def _unescape(texts: tuple[str, ...]) -> tuple[str, ...]:
@@ -111,20 +107,21 @@ PATTERNS = tuple([_read_pattern(name, row) for name, row in read_tables("pattern
 
 def replace_secrets(text: str, lowered: str, pattern: Pattern) -> str:
     """Replace what a pattern finds in a text; return the very text if it finds nothing. `lowered`: its `lower()`."""
-    kept: list[str] = []
-    done = 0
-    for found in _find_secrets(text, lowered, pattern):
-        start, end = _widen_to_placeholder(text, *found)
-        secret = text[start:end]
-        if not compile_regex(PLACEHOLDER).sub("", secret) or (
-            pattern.references and is_reference(secret)
-        ):
-            continue
-        if pattern.check is not None and not pattern.check(secret):
-            continue
-        kept += [text[done:start], f"[REDACTED:{pattern.name}]"]
-        done = end
-    return "".join((*kept, text[done:])) if kept else text
+    found = [
+        (start, end, pattern.name)
+        for span in _find_secrets(text, lowered, pattern)
+        for start, end in [_widen_to_placeholder(text, *span)]
+        if _is_secret(text[start:end], pattern)
+    ]
+    return replace_spans(text, found)
+
+
+def _is_secret(value: str, pattern: Pattern) -> bool:
+    if not compile_regex(PLACEHOLDER).sub("", value):
+        return False
+    if pattern.references and is_reference(value):
+        return False
+    return pattern.check is None or pattern.check(value)
 
 
 def _widen_to_placeholder(text: str, start: int, end: int) -> tuple[int, int]:
@@ -142,7 +139,7 @@ def _find_secrets(text: str, lowered: str, pattern: Pattern) -> Iterator[tuple[i
     """Yield the spans that a pattern matches; one that begins with a needle is tried only there."""
     regex = pattern.compiled()
     done = 0
-    if not pattern.begins or len(lowered) != len(text):  # a few letters grow when lowered
+    if not pattern.begins:
         while found := regex.search(text, done):
             for span in _find_adjacent(text, regex, found):
                 yield span

@@ -8,11 +8,37 @@ what `tomllib` reads.
 import functools
 import re
 from collections.abc import Iterable, Iterator
-from typing import Any
+from typing import Any, NamedTuple
 
 _FOLDER = __file__.rpartition("regexes")[0]
 PLACEHOLDER = r"\[REDACTED:[a-z0-9-]{1,40}\](?:#\d{1,9})?"
 """What replaces a secret; `#2` distinguishes two keys of an object."""
+
+
+Found = tuple[int, int, str]
+"""Start, end and rule of a secret."""
+
+
+class Reading(NamedTuple):
+    """A text, and what is known of it before any rule looks for a secret."""
+
+    text: str
+    lowered: str
+    """The text in lower case, of the same length."""
+    signs: frozenset[str]
+    """Which of the words that rules look for are in its words in lower case, each with a line break behind it."""
+    is_named: bool
+    """Whether names of secrets may be among its words."""
+    is_foreign: bool
+    """Whether names of secrets with letters outside ASCII may be."""
+
+
+def lower_alike(text: str) -> str:
+    """Return a text in lower case, of the same length: the few letters that grow stay as they are."""
+    lowered = text.lower()
+    if len(lowered) == len(text):
+        return lowered
+    return "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
 
 
 @functools.cache
@@ -33,9 +59,6 @@ def find_beginning(
     regex: re.Pattern[str], needles: Iterable[str], text: str, lowered: str
 ) -> Iterator[re.Match[str]]:
     """Yield the matches of a regex that always begins with one of these words, tried only where they stand."""
-    if len(lowered) != len(text):  # a few letters grow when lowered; then offsets would not agree
-        yield from regex.finditer(text)
-        return
     done = 0
     for at in sorted({at for needle in needles for at in find_all(needle, lowered)}):
         if at >= done and (found := regex.match(text, at)):

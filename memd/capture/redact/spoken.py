@@ -17,37 +17,43 @@ where nothing but a value can stand: alone after "is" at the end of its sentence
 """
 
 import itertools
-from collections.abc import Container, Iterator
+from collections.abc import Iterator
 
 from memd.capture.redact import names
 from memd.capture.redact.names import is_naming, is_reference, judge
-from memd.capture.redact.regexes import compile_regex, find_all, replace_spans
+from memd.capture.redact.regexes import Found, Reading, compile_regex, find_all
 from memd.capture.redact.words import (
     BY_SIGN,
     CLAUSE_SIGNS,
+    CODE_NAME,
     FINAL,
     FOREIGN,
+    LATIN_LAST,
     LINE,
     NEXT_WORD,
-    Language,
+    PLAIN_MIN,
     SpokenToken,
     Word,
     among,
     begins_clause,
+    can_be_password,
+    end_of_word,
     find_unspaced,
+    has_verb_of_change,
     is_complete,
     is_last,
+    is_of_change,
+    kinds_of,
+    may_be_another,
     read_before,
+    read_sentence,
     read_tokens_after,
     words_for_secrets,
 )
 
 _Span = tuple[int, int]
-_Found = tuple[int, int, str]
-"""Start, end and rule of a secret."""
 _PHRASE_MAX = 7
 _SMALL_MAX = 3
-_LATIN_LAST = "\u024f"
 _LEFT_MAX = 4
 _AFTER_CLAUSE = frozenset(["", " ", ",", "?", "？", "\n"])
 _COMMAND_MAX = 3
@@ -55,43 +61,35 @@ _COMMAND_MAX = 3
 _RESULTS = ("ed", "able", "ible", "al")
 _PAIR_MAX = 5
 _ENGLISH_USING = frozenset(["as", "for"])
-_WITHIN = frozenset("_-./$@#{<\\=")
 _GOES_ON = frozenset(" ,\t\"'’`*)»”“’(（[")
 _GOES_ON_FOREIGN = _GOES_ON | frozenset(":=：＝-–—→")
 _AFTER_QUOTE = frozenset([" ", "\t", "*", ")", "s", ":", ""])
-_ENDING = r"[^\W\d_]{1,5}(?![\w])"
 _SYMBOLS = frozenset([":", "=", "->", "=>", "→", "::", ":=", "＝", "：", "is:"])
 _CHANGE = ">"
 """The link of "set the password to"."""
+_ARROWS = frozenset(["->", "=>", "→", ">"])
+_WRAPPED = r"\n(?=[^\W_]|[\"'`“„«])(?<=[^\n]{40}[^\W_]\n)|\n(?=[^\W_])(?<=[^\n]{40},\n)"
+"""The end of a line within a sentence: the line is long, and the next one begins without a mark of a list."""
 _DASHES = frozenset(["-", "–", "—", "--"])
 _BREAKS = (".", "!", "?", ";", "…")
-_LENGTH_MIN, _PLAIN_MIN, _USUAL_MIN, _PIN_MIN, _PIN_MAX = 4, 5, 8, 4, 12
-_CODE_NAME = (
-    r"[a-z]+(?:_[a-z]+)+\d?|[a-z]+(?:[A-Z][a-z]+)+\d?|[A-Z]+(?:_[A-Z]+)+\d?|(?:[A-Z][a-z]+){1,4}\d?"
-)
+_LENGTH_MIN, _USUAL_MIN, _PIN_MIN, _PIN_MAX = 4, 8, 4, 12
 
 
-def redact_spoken(text: str, lowered: str, signs: Container[str], *, is_foreign: bool) -> str:
-    """Redact secrets told in sentences.
-
-    `lowered`: the text's `lower()`; `signs`: which of `SPOKEN_WORDS` are in its words in lower case; `is_foreign`: whether it has letters that are
-    not ASCII.
-    """
-    if len(lowered) != len(text):  # a few letters grow when lowered; then offsets would not agree
-        lowered = "".join(c.lower() if c.isascii() else c for c in text)
-    found: list[_Found] = []
-    for sign in [sign for sign in BY_SIGN if sign in signs]:
-        for last in BY_SIGN[sign]:
-            found += _find_at_word(text, lowered, last)
-    if is_foreign:
-        for last in FOREIGN:
-            if last in lowered:
-                found += _find_at_word(text, lowered, last)
-        found += find_unspaced(text, lowered)
-    return replace_spans(text, found)
+def find_spoken(reading: Reading) -> Iterator[Found]:
+    """Yield the secrets told in sentences."""
+    if not reading.is_named:
+        return
+    lowered = reading.lowered
+    words = [last for sign in BY_SIGN if sign in reading.signs for last in BY_SIGN[sign]]
+    words += [last for last in FOREIGN if last in lowered] if reading.is_foreign else []
+    for text in dict.fromkeys((reading.text, compile_regex(_WRAPPED).sub(" ", reading.text))):
+        for last in words:
+            yield from _find_at_word(text, lowered, last)
+        if reading.is_foreign:
+            yield from find_unspaced(text, lowered)
 
 
-def _find_at_word(text: str, lowered: str, last: str) -> Iterator[_Found]:
+def _find_at_word(text: str, lowered: str, last: str) -> Iterator[Found]:
     """Yield the values around each place where a word for a secret ends with `last`."""
     for at in find_all(last, lowered):
         end = at + len(last)
@@ -99,41 +97,27 @@ def _find_at_word(text: str, lowered: str, last: str) -> Iterator[_Found]:
             start = end - len(word.parts)
             if start != at and not lowered.startswith(word.parts, max(start, 0)):
                 continue
-            whole = _word_end(text, start, end, word)
+            whole = end_of_word(text, start, end, word)
             if whole:
                 yield from _find_around(text, start, whole, word)
                 break
 
 
-def _word_end(text: str, start: int, end: int, word: Word) -> int:
-    """Return where a word ends with its ending; 0 if it is part of another."""
-    before = text[start - 1 : start]
-    if before == ":" and text.startswith("[REDACTED:", start - 10):
-        return 0
-    if before and (before.isalnum() or before in _WITHIN):
-        compound = not word.is_english and (before.isalpha() or before == "-")
-        if not compound and text[max(0, start - 2) : start] not in {"\\n", "\\t", "\\r"}:
-            return 0
-    following = text[end : end + 1]
-    if following.isalnum() or following == "_":
-        ending = None if word.is_english else compile_regex(_ENDING).match(text, end)
-        return ending.end() if ending else 0
-    return end
-
-
-def _find_around(text: str, start: int, end: int, word: Word) -> Iterator[_Found]:
+def _find_around(text: str, start: int, end: int, word: Word) -> Iterator[Found]:
     following = text[end : end + 1]
     if following == "-" and text[end + 1 : end + 2].isalnum():
         return
     if following in "\"'’`" and text[end + 1 : end + 2] not in _AFTER_QUOTE:
         return
-    if word.is_english and following == " " and not _may_go_on(text, end, word):
+    is_noun = word.is_english and following == " " and not _may_go_on(text, end, word)
+    if is_noun:
         following = ""  # most words after "password" are nouns: "password field"
     value = _find_value(text, start, end, word, following)
-    if value is not None:
-        yield (*value, _rule(word))
-        if (newer := _find_next(text, value[1], word)) is not None:
-            yield (*newer, _rule(word))
+    found = [] if value is None else [value]
+    least = names.STRONG if is_noun and not is_of_change(text, end, word) else names.FAIR
+    found += _find_others(text, start, end, word, value, least)
+    for span in found:
+        yield (*span, "password" if word.is_password else "token")
 
 
 def _find_value(text: str, start: int, end: int, word: Word, following: str) -> _Span | None:
@@ -173,7 +157,7 @@ def _find_drawn(text: str, start: int, end: int, word: Word) -> _Span | None:
     # "Kirpi77 veritabanının şifresi": a sentence without a verb
     is_short = 1 < len(clause) <= _LEFT_MAX and not word.is_english
     if is_short and judge(clause[0].bare) >= names.FAIR and is_complete(text, end, word):
-        is_named = compile_regex(_CODE_NAME).fullmatch(clause[0].bare)
+        is_named = compile_regex(CODE_NAME).fullmatch(clause[0].bare)
         return None if is_named else (clause[0].start, clause[0].end)
     return None
 
@@ -185,7 +169,7 @@ def _is_drawn(text: str, token: SpokenToken, word: Word) -> bool:
         return False
     if compile_regex(r"r?[0-9a-f]+|\d+/.*|.*[*/|].*").fullmatch(bare):
         return False
-    is_named = compile_regex(_CODE_NAME).fullmatch(bare) is not None
+    is_named = compile_regex(CODE_NAME).fullmatch(bare) is not None
     # In English nouns join the word: "the password policy is min12chars".
     is_usual = len(bare) >= _USUAL_MIN and bare.count("-") <= 1 and not is_named
     return kind == names.STRONG or (is_usual and not word.is_english)
@@ -203,23 +187,95 @@ def _find_paired(text: str, before: list[str], end: int, word: Word) -> _Span | 
         return None
     joins = before[-1][-1] in ",/" or any(pair[-1] in one.closing for one in word.languages)
     value = tokens[0]
-    is_plain = judge(value.bare) == names.PLAIN and _is_plain(value.bare, word, word.languages[0])
+    is_plain = judge(value.bare) == names.PLAIN and can_be_password(
+        value.bare, word, word.languages[0]
+    )
     is_final = compile_regex(FINAL).match(text, value.end) is not None
     return (value.start, value.end) if joins and is_plain and is_final else None
 
 
-def _find_next(text: str, at: int, word: Word) -> _Span | None:
-    """Return the value that takes the place of the one before it: "not …, but …"."""
-    tokens = [one for one in read_tokens_after(text, at) if one.bare][: _SMALL_MAX + 2]
-    for n, token in enumerate(tokens):
-        low = token.bare.lower()
-        if n and judge(token.bare) >= names.FAIR:
-            is_value = word.is_password and is_last(text, token, word)
-            return (token.start, token.end) if is_value else None
-        joins = not low or any(among(word, kind, low) for kind in ("small", "being", "closing"))
-        if not joins or among(word, "of", low) or token.raw.endswith(_BREAKS):
-            return None
-    return None
+def _find_others(  # the place, and what is known of it
+    text: str, start: int, end: int, word: Word, known: _Span | None, least: int
+) -> Iterator[_Span]:
+    """Yield the other values in a sentence: the one before a change or after it, that of another user."""
+    if not word.is_password or word.parts in {"pass", "pin"}:
+        return
+    low = max(start - LINE // 2, 0)
+    if known is None and compile_regex(r"\d").search(text, low, end + LINE) is None:
+        return
+    tokens = read_sentence(text, start, end)
+    drawn = {n for n, token in enumerate(tokens) if may_be_another(token, least)}
+    if least == names.STRONG:  # names that only their numbers tell apart
+        stems = [tokens[n].bare.rstrip("0123456789") for n in drawn]
+        drawn = {n for n in drawn if stems.count(tokens[n].bare.rstrip("0123456789")) == 1}
+    told = next((n for n, token in enumerate(tokens) if known and token.end >= known[1]), None)
+    has_change = has_verb_of_change(text, start, end, word)
+    others = [
+        n
+        for n in sorted(drawn - {told})
+        if _is_former_or_new(tokens, n, drawn, word)
+        or _is_joined(text, tokens, n, told, word, has_change=has_change)
+    ]
+    if told is not None and judge(tokens[told].bare) == names.PLAIN:
+        others += _find_plain_successor(text, tokens, told, word)
+    for n in others:
+        yield tokens[n].start, tokens[n].end
+
+
+def _is_kind(tokens: list[SpokenToken], n: int, word: Word, *kinds: str) -> bool:
+    low = tokens[n].bare.lower() if 0 <= n < len(tokens) else ""
+    return any(among(word, kind, low) for kind in kinds)
+
+
+def _is_former_or_new(tokens: list[SpokenToken], n: int, drawn: set[int], word: Word) -> bool:
+    """Return whether a word is one of the two in "from … to …"."""
+    return any(
+        {m, m + 2} <= drawn
+        and _is_kind(tokens, m - 1, word, "former")
+        and _is_kind(tokens, m + 1, word, "to")
+        for m in (n, n - 2)
+    )
+
+
+def _is_joined(
+    text: str, tokens: list[SpokenToken], n: int, told: int | None, word: Word, *, has_change: bool
+) -> bool:
+    """Return whether a word is joined to the value of its sentence, as another value is."""
+    if told is None and not any("[REDACTED:" in token.raw for token in tokens):
+        return False
+    after = range(n + 1, len(tokens))
+    if _is_kind(tokens, n + 1, word, "being"):  # … is the new one
+        return all(_is_kind(tokens, m, word, "being", "small") for m in after)
+    if not (is_last(text, tokens[n], word) or _is_kind(tokens, n + 1, word, "small", "closing")):
+        return False
+    is_alike = told is not None and kinds_of(tokens[n].bare) == kinds_of(tokens[told].bare)
+    if _is_kind(tokens, n - 1, word, "being"):
+        is_placed = n > 1 and "[REDACTED:" in tokens[n - 2].raw
+        return is_alike or is_placed or _is_kind(tokens, n - 2, word, "small", "closing")
+    is_elided = n > 0 and ("'" in tokens[n - 1].raw or "’" in tokens[n - 1].raw)  # d'admin
+    if is_elided or _is_kind(tokens, n - 1, word, "of") or _is_kind(tokens, n - 2, word, "of"):
+        # "replaced … with …", "and for admin …"
+        joins = has_change or any(_is_kind(tokens, m, word, "closing") for m in range(told or 0, n))
+        if is_alike and joins:
+            return True
+    before = tokens[n - 1] if n else tokens[n]
+    is_value = told == n - 1 or "[REDACTED:" in before.raw
+    is_arrow = before.raw in _ARROWS or (is_value and before.raw.endswith((",", "/")))
+    is_of = _is_kind(tokens, n - 1, word, "of")
+    return is_arrow or (not is_of and _is_kind(tokens, n - 1, word, "small", "closing", "to"))
+
+
+def _find_plain_successor(
+    text: str, tokens: list[SpokenToken], told: int, word: Word
+) -> Iterator[int]:
+    """Yield the plain word that follows a plain word: "the new one is …"."""
+    for n in range(told + 1, len(tokens)):
+        is_named = _is_kind(tokens, n - 1, word, "being") and _is_kind(tokens, n - 2, word, "small")
+        is_plain = is_named and can_be_password(tokens[n].bare, word, word.languages[0])
+        if is_plain and is_last(text, tokens[n], word):
+            yield n
+        if not _is_kind(tokens, n, word, "small", "closing", "being"):
+            return
 
 
 def _find_entered(text: str, start: int, end: int, word: Word) -> _Span | None:
@@ -244,8 +300,10 @@ def _is_entered(text: str, start: int, value: SpokenToken, word: Word, *, is_ord
     if not word.is_password or kind < names.PLAIN or value.end >= start - 1 > value.start:
         return False
     if kind >= names.FAIR:
-        return compile_regex(_CODE_NAME).fullmatch(value.bare) is None
-    is_plain = is_order and kind == names.PLAIN and _is_plain(value.bare, word, word.languages[0])
+        return compile_regex(CODE_NAME).fullmatch(value.bare) is None
+    is_plain = (
+        is_order and kind == names.PLAIN and can_be_password(value.bare, word, word.languages[0])
+    )
     return is_plain and is_last(text, value, word)
 
 
@@ -256,10 +314,6 @@ def _may_go_on(text: str, end: int, word: Word) -> bool:
         return True
     low = following.lower()
     return any(among(word, kind, low) for kind in ("being", "small", "of", "to"))
-
-
-def _rule(word: Word) -> str:
-    return "password" if word.is_password else "token"
 
 
 def _find_after(  # noqa: PLR0911  # one for each form of the grammar
@@ -275,7 +329,8 @@ def _find_after(  # noqa: PLR0911  # one for each form of the grammar
         if link := _read_link(token, word):
             return _find_linked(text, start, rest, word, link)
         low = token.bare.lower()
-        if changed := _find_changed(text, start, rest[:1], word, low):
+        is_to = bool(rest) and among(word, "to", low)
+        if is_to and (changed := _value_after(text, start, rest[0], word, _CHANGE)):
             return changed
         is_of = not token.quote and among(word, "of", low)
         is_adjacent = nouns == 0 and not of and word.parts != "pass"
@@ -289,14 +344,6 @@ def _find_after(  # noqa: PLR0911  # one for each form of the grammar
         if token.raw.endswith((":", "：")):
             return _find_linked(text, start, rest, word, ":")
     return None
-
-
-def _find_changed(
-    text: str, start: int, rest: list[SpokenToken], word: Word, low: str
-) -> _Span | None:
-    """Return the value after "to"."""
-    is_to = bool(rest) and among(word, "to", low)
-    return _value_after(text, start, rest[0], word, _CHANGE) if is_to else None
 
 
 def _read_link(token: SpokenToken, word: Word) -> str:
@@ -317,11 +364,9 @@ def _continues_phrase(token: SpokenToken, word: Word, n: int, *, is_of: bool) ->
 
     In English what is said of a noun after the word is not said of the secret: "the password policy is".
     """
-    if token.raw.endswith(_BREAKS):
-        return False
-    if not word.is_english or n or is_of or token.raw[0] == "(":
-        return True
-    return among(word, "small", token.bare.lower())
+    is_free = not word.is_english or n > 0 or is_of or token.raw[0] == "("
+    is_phrase = is_free or among(word, "small", token.bare.lower())
+    return is_phrase and not token.raw.endswith(_BREAKS)
 
 
 def _find_linked(
@@ -356,33 +401,22 @@ def _value_after(text: str, start: int, token: SpokenToken, word: Word, link: st
     elif token.quote:
         found = _is_quoted_value(token, word, link)
     elif (
-        link == "-" and kind == names.PLAIN and word.parts[0] > _LATIN_LAST and token.bare.isascii()
+        link == "-" and kind == names.PLAIN and word.parts[0] > LATIN_LAST and token.bare.isascii()
     ):
         found = _is_plain_value(text, start, token, word, link)
     elif link in {_CHANGE, "-"}:
         found = _is_stated_value(text, token, word, adjacent=link == _CHANGE)
         found = found or (link == _CHANGE and _is_usual(text, token, word, digits_min=1))
-        if link == _CHANGE and not found and _has_verb_of_change(text, start, token.end, word):
+        if link == _CHANGE and not found and has_verb_of_change(text, start, token.end, word):
             is_plain = kind == names.PLAIN and _is_plain_value(text, start, token, word, link)
             found = is_plain or (kind >= names.FAIR and is_last(text, token, word))
     elif kind >= names.FAIR:
-        found = word.is_password or _is_key(token.bare, kind)
+        found = word.is_password or (kind == names.STRONG or len(token.bare) >= _USUAL_MIN)
     elif kind == names.NUMBER:
         found = word.is_password and is_last(text, token, word)
     else:
         found = kind == names.PLAIN and _is_plain_value(text, start, token, word, link)
     return (token.start, token.end) if found else None
-
-
-def _has_verb_of_change(text: str, start: int, end: int, word: Word) -> bool:
-    """Return whether a verb of change is in the line: passwords are also sent and added to something."""
-    line = text[max(text.rfind("\n", 0, start) + 1, start - LINE // 2) : end + LINE // 4].lower()
-    stems = tuple(stem for language in word.languages for stem in language.change)
-    return any(one.startswith(stems) for one in line.split())
-
-
-def _is_key(bare: str, kind: int) -> bool:
-    return kind == names.STRONG or len(bare) >= _USUAL_MIN
 
 
 def _is_quoted_value(token: SpokenToken, word: Word, link: str) -> bool:
@@ -408,7 +442,7 @@ def _is_stated_value(text: str, token: SpokenToken, word: Word, *, adjacent: boo
     if kind == names.NUMBER:
         pin = word.parts in {"pin", "passcode"} and _PIN_MIN <= len(token.bare) <= _PIN_MAX
         return adjacent and pin and is_last(text, token, word)
-    if kind < names.FAIR or compile_regex(_CODE_NAME).fullmatch(token.bare):
+    if kind < names.FAIR or compile_regex(CODE_NAME).fullmatch(token.bare):
         return False
     if kind == names.STRONG:
         return adjacent or token.quote != "" or is_last(text, token, word)
@@ -421,7 +455,7 @@ def _is_stated_value(text: str, token: SpokenToken, word: Word, *, adjacent: boo
 
 def _is_usual(text: str, token: SpokenToken, word: Word, *, digits_min: int) -> bool:
     """Return whether a word that ends its sentence has the length and the digits of usual passwords."""
-    if not word.is_password or compile_regex(_CODE_NAME).fullmatch(token.bare):
+    if not word.is_password or compile_regex(CODE_NAME).fullmatch(token.bare):
         return False
     digits = sum(map(str.isdigit, token.bare))
     drawn = judge(token.bare) >= names.FAIR and digits >= digits_min
@@ -437,10 +471,12 @@ def _is_plain_value(text: str, start: int, token: SpokenToken, word: Word, link:
     if word.parts == "pw" and link == "=":  # pw = playwright
         return False
     language = next((one for one in word.languages if link in one.being), word.languages[0])
-    least = _LENGTH_MIN if link == "as" else _PLAIN_MIN
+    least = _LENGTH_MIN if link == "as" else PLAIN_MIN
     if link == _CHANGE:  # what something becomes is seldom an adjective
         language = language._replace(endings=_RESULTS if word.is_english else ())
-    if not _is_plain(token.bare, word, language, least) or not begins_clause(text, start, word):
+    if not can_be_password(token.bare, word, language, least) or not begins_clause(
+        text, start, word
+    ):
         return False
     if link in {"as", _CHANGE}:
         return is_last(text, token, word)
@@ -450,30 +486,14 @@ def _is_plain_value(text: str, start: int, token: SpokenToken, word: Word, link:
     return following is not None and following[1].lower() in language.polite
 
 
-def _is_plain(bare: str, word: Word, language: Language, least: int = _PLAIN_MIN) -> bool:
-    """Return whether a word can be a password, and is not one that this language has for what passwords are."""
-    low = bare.lower()
-    if not bare.isalpha() or bare.isupper() or len(low) < least or word.parts in {"pass", "pin"}:
-        return False
-    if not word.is_password or is_naming(low) or is_reference(low) or low in names.VARIABLES:
-        return False
-    foreign = not low.isascii() and word.parts[0] > _LATIN_LAST
-    about = (language.state, language.of, language.closing, language.being)
-    if low in language.small and least == _PLAIN_MIN:
-        return False
-    return (
-        not foreign
-        and not low.endswith(language.endings)
-        and not any(low in words for words in about)
-    )
-
-
 def _find_before(text: str, start: int, end: int, word: Word) -> _Span | None:
     """Return where the value is of which the word is said: `use … as the password`, `… is the password`."""
     begin = max(text.rfind("\n", 0, start) + 1, start - LINE // 2, 0)
     near = text[begin:start].split()[-_LEFT_MAX:]
     if not any(
-        one[0] in "(=→" or _leads_back(one.strip(CLAUSE_SIGNS).lower(), word) for one in near
+        one[0] in "(=→"
+        or any(among(word, kind, one.strip(CLAUSE_SIGNS).lower()) for kind in ("using", "being"))
+        for one in near
     ):
         return None
     tokens = [one for one in read_before(text, begin, start) if one.raw not in _DASHES]
@@ -484,7 +504,7 @@ def _find_before(text: str, start: int, end: int, word: Word) -> _Span | None:
             return None
         if among(word, "using", low):
             said = [one.bare.lower() for one in tokens[: -back - 1]]
-            is_changed = _has_verb_of_change(text, start, start, word)
+            is_changed = has_verb_of_change(text, start, start, word)
             is_article = len(said) > 1 and among(word, "small", said[-1]) and not is_changed
             is_first = len(said) <= _COMMAND_MAX and not is_article
             is_used = _is_used(text, end, value, word, low, is_first=is_first)
@@ -513,14 +533,10 @@ def _is_subject(
             and value.bare.islower()
             and "?" not in text[end : end + LINE // 2]
         )
-        return may_be and _is_plain(value.bare, word, word.languages[0])
+        return may_be and can_be_password(value.bare, word, word.languages[0])
     is_drawn = judge(value.bare) >= names.FAIR and word.is_password and not bracketed
-    is_named = compile_regex(_CODE_NAME).fullmatch(value.bare) is not None
+    is_named = compile_regex(CODE_NAME).fullmatch(value.bare) is not None
     return (is_drawn and not is_named) or _is_stated_value(text, value, word, adjacent=True)
-
-
-def _leads_back(low: str, word: Word) -> bool:
-    return among(word, "using", low) or among(word, "being", low)
 
 
 def _is_used(
@@ -536,5 +552,5 @@ def _is_used(
     if value.quote:
         return _is_quoted_value(value, word, "is" if is_first else _CHANGE)
     if kind == names.PLAIN:
-        return is_first and using != "for" and _is_plain(value.bare, word, language)
+        return is_first and using != "for" and can_be_password(value.bare, word, language)
     return kind >= names.FAIR or (kind == names.NUMBER and word.is_password)

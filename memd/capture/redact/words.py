@@ -23,11 +23,12 @@ class Language(NamedTuple):
     state: frozenset[str]
     enter: frozenset[str]
     user: frozenset[str]
+    former: frozenset[str]
     endings: tuple[str, ...]
     change: tuple[str, ...]
 
 
-_COLLECTIONS = (*(frozenset,) * 10, tuple, tuple)
+_COLLECTIONS = (*(frozenset,) * 11, tuple, tuple)
 """What a language has its kinds of words in."""
 
 
@@ -68,7 +69,7 @@ def _read_language(table: dict[str, str]) -> Language:
 
     return Language(
         read("is"), read("to"), read("of"), read("as"), read("small"), read("closing"), read("polite"),
-        read("state"), read("enter"), read("user"), tuple(table["endings"].split()),
+        read("state"), read("enter"), read("user"), read("former"), tuple(table["endings"].split()),
         tuple(table.get("change", "").split()),
     )  # fmt: skip
 
@@ -128,7 +129,7 @@ def _by_sign() -> dict[str, list[str]]:
 BY_SIGN = _by_sign()
 FOREIGN = [last for last in _last_parts() if not last.isascii()]
 SPOKEN_WORDS = tuple(BY_SIGN)
-"""What `redact_spoken` searches for in the words of a text, each with a line break behind it."""
+"""What `find_spoken` searches for in the words of a text, each with a line break behind it."""
 
 LINE = 160
 """Characters of a line that are read after a word, and half of them before."""
@@ -146,6 +147,16 @@ _SUBJECT_MAX = 5
 _OWNERS_MAX = 2
 _OPENING = "\"'`*_«“„‘「『(["
 _CLOSING = "\"'`*_»”“’」』)],;:!?.…"
+
+PLAIN_MIN = 5
+_OTHER_MIN = 6
+_NUMBERED_NAME = r"[A-Z][a-z]+\d+(?:[A-Z][a-z]+\d*)+|[A-Z][a-z]+[A-Z]{2,}\d*"
+CODE_NAME = (
+    r"[a-z]+(?:_[a-z]+)+\d?|[a-z]+(?:[A-Z][a-z]+)+\d?|[A-Z]+(?:_[A-Z]+)+\d?|(?:[A-Z][a-z]+){1,4}\d?"
+)
+LATIN_LAST = "\u024f"
+_WITHIN = frozenset("_-./$@#{<\\=")
+_ENDING = r"[^\W\d_]{1,5}(?![\w])"
 
 
 def among(word: Word, kind: str, low: str) -> bool:
@@ -204,6 +215,19 @@ def read_before(text: str, begin: int, start: int) -> list[SpokenToken]:
     return [_read_token(one) for one in compile_regex(_WORD_OR_QUOTE).finditer(text, begin, start)]
 
 
+def read_sentence(text: str, start: int, end: int) -> list[SpokenToken]:
+    """Return the words of the sentence around a word for a secret, as far as they are read."""
+    stop = text.find("\n", end, end + LINE)
+    ended = compile_regex(r"[.!?;。](?=\s|\Z)|\\n").search(
+        text, end, stop if stop >= 0 else end + LINE
+    )
+    begin = max(text.rfind("\n", 0, start) + 1, start - LINE // 2)
+    for before in compile_regex(r"[.!?;。]\s|\\n").finditer(text, begin, start):
+        begin = before.end()
+    stop = ended.start() if ended else stop if stop >= 0 else end + LINE
+    return read_before(text, begin, stop)
+
+
 def is_last(text: str, token: SpokenToken, word: Word) -> bool:
     """Return whether nothing of the sentence follows, or only a word that may: "fyi"."""
     if compile_regex(FINAL).match(text, token.end):
@@ -239,6 +263,71 @@ def begins_clause(text: str, start: int, word: Word) -> bool:
         before[max(map(before.rfind, CLAUSE_SIGNS)) + 1 :].lower().split()[-_SUBJECT_MAX - 1 :]
     )
     return len(subject) <= _SUBJECT_MAX or any(among(word, "closing", one) for one in subject)
+
+
+def end_of_word(text: str, start: int, end: int, word: Word) -> int:
+    """Return where a word ends with its ending; 0 if it is part of another."""
+    before = text[start - 1 : start]
+    if before == ":" and text.startswith("[REDACTED:", start - 10):
+        return 0
+    if before and (before.isalnum() or before in _WITHIN):
+        compound = not word.is_english and (before.isalpha() or before == "-")
+        if not compound and text[max(0, start - 2) : start] not in {"\\n", "\\t", "\\r"}:
+            return 0
+    following = text[end : end + 1]
+    if following.isalnum() or following == "_":
+        ending = None if word.is_english else compile_regex(_ENDING).match(text, end)
+        return ending.end() if ending else 0
+    return end
+
+
+def can_be_password(bare: str, word: Word, language: Language, least: int = PLAIN_MIN) -> bool:
+    """Return whether a word can be a password, and is not one that this language has for what passwords are."""
+    low = bare.lower()
+    if not bare.isalpha() or bare.isupper() or len(low) < least or word.parts in {"pass", "pin"}:
+        return False
+    if not word.is_password or is_naming(low) or is_reference(low) or low in names.VARIABLES:
+        return False
+    foreign = not low.isascii() and word.parts[0] > LATIN_LAST
+    about = (language.state, language.of, language.closing, language.being)
+    if low in language.small and least == PLAIN_MIN:
+        return False
+    return (
+        not foreign
+        and not low.endswith(language.endings)
+        and not any(low in words for words in about)
+    )
+
+
+def has_verb_of_change(text: str, start: int, end: int, word: Word) -> bool:
+    """Return whether a verb of change is in the line: passwords are also sent and added to something."""
+    line = text[max(text.rfind("\n", 0, start) + 1, start - LINE // 2) : end + LINE // 4].lower()
+    return any(one.startswith(word.all.change) for one in line.split())
+
+
+def is_of_change(text: str, end: int, word: Word) -> bool:
+    """Return whether the next word is a verb of change: "the password rotated from … to …"."""
+    return text[end : end + LINE // 4].lower().lstrip().startswith(word.all.change)
+
+
+def may_be_another(token: SpokenToken, least: int) -> bool:
+    """Return whether a word has the length and the digits of a password, and is no name in code and no digest."""
+    bare = token.bare
+    return (
+        len(bare) >= _OTHER_MIN
+        and judge(bare) >= least
+        and any(map(str.isdigit, bare))
+        and not compile_regex(_NUMBERED_NAME).fullmatch(bare)
+        and not compile_regex(
+            rf"{CODE_NAME}|r?[0-9a-f]+|\d{{1,3}}[a-z]+|.*(?:[*/|]|\.\.\.).*"
+        ).fullmatch(bare)
+    )
+
+
+def kinds_of(bare: str) -> tuple[bool, ...]:
+    """Return which kinds of characters a word has: two passwords of one person are alike."""
+    tests = (str.islower, str.isupper, str.isdigit, lambda c: not c.isalnum())
+    return tuple(any(map(test, bare)) for test in tests)
 
 
 # ── Languages that write no blanks ────────────────────────────────────────────────────────────────

@@ -10,20 +10,20 @@ install, another way to call a program or a second run, is a line in the memory 
 and mended is nothing that anybody would look for.
 """
 
-import enum
 import posixpath
-import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import pairwise
+from itertools import islice, pairwise
+from typing import Literal
 
 from memd.distill.edits import FileEdit, diff_edit
 from memd.distill.episodes import Dispute, EpisodeContext, ShellCommand, Story
 from memd.distill.proof import checks, command_output
 from memd.distill.proof.checks import Check, is_failing, read_proven
-from memd.distill.proof.command_output import CommandError
+from memd.distill.proof.command_output import CommandError, list_failed_tests
 from memd.distill.proof.objections import (
     SUPPRESSION,
+    Denial,
     find_silencing,
     find_story_denials,
     is_configuration,
@@ -48,14 +48,8 @@ OTHER_WAY = "other-way"
 _PROVEN = frozenset({SAME_COMMAND, WIDER_COMMAND})
 
 
-class Outcome(enum.Enum):
-    """The form in which a chain is remembered as."""
-
-    FIXED = enum.auto()
-    OPEN = enum.auto()
-    TOLD = enum.auto()
-    """A line in the memory of the work."""
-    NOTHING = enum.auto()
+Outcome = Literal["fixed", "open", "told", "nothing"]
+"""The form in which a chain is remembered; `told` is a line in the memory of the work."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -72,12 +66,17 @@ class FailureChain:
     """`same-command`, `wider-command`, `other-way`, `unmended`, `silenced`, `suppressed` or `disputed`."""
     objection: str = ""
     """Why the pass proves nothing, as a sentence."""
-    outcome: Outcome = Outcome.NOTHING
+    outcome: Outcome = "nothing"
 
     @property
     def is_mended(self) -> bool:
         """Return whether something was changed that is proven to have made it pass."""
         return self.rule in _PROVEN and bool(self.edits or self.steps)
+
+    @property
+    def error_lines(self) -> list[str]:
+        """The error of each failed run in one line."""
+        return [command_output.read_error(run.output).line for run in self.failures]
 
     @property
     def stems(self) -> frozenset[str]:
@@ -94,10 +93,8 @@ class _OpenCheck:
     failures: list[ShellCommand]
     waiting: set[Check]
     """Those of the line that have to pass."""
-    excused: ShellCommand | None = None
-    """The last pass that proved nothing."""
-    silencing: str = ""
-    """Why it did not."""
+    excused: tuple[ShellCommand, str] | None = None
+    """The last pass that proved nothing, and why it did not."""
 
 
 def find_chains(story: Story, disputes: Sequence[Dispute] = ()) -> list[FailureChain]:
@@ -108,9 +105,13 @@ def find_chains(story: Story, disputes: Sequence[Dispute] = ()) -> list[FailureC
     waiting: list[_OpenCheck] = []
     chains: list[FailureChain] = []
     for command in story.commands:
-        if is_failing(command):
-            if _can_teach(command):
-                _add_failure(waiting, command)
+        if is_failing(command) and _can_teach(command):
+            failed = list_failed(command)
+            known = next((one for one in waiting if one.waiting == failed), None)
+            if known:
+                known.failures.append(command)
+            else:
+                waiting.append(_OpenCheck([command], failed))
         elif waiting and (proven := read_proven(command)):
             chains.extend(_close_checks(story, waiting, command, proven))
     chains = [_take_back(chain, waiting) for chain in chains]
@@ -131,15 +132,6 @@ def _can_teach(command: ShellCommand) -> bool:
     )
 
 
-def _add_failure(waiting: list[_OpenCheck], command: ShellCommand) -> None:
-    failed = list_failed(command)
-    for one in waiting:
-        if one.waiting == failed:
-            one.failures.append(command)
-            return
-    waiting.append(_OpenCheck([command], failed))
-
-
 def list_failed(command: ShellCommand) -> set[Check]:
     """List what has to pass before this failure is mended: the checks of the line, else its commands."""
     runs = checks.read_checks(command.line, command.directory)
@@ -158,7 +150,7 @@ def _close_checks(
         if left == one.waiting:
             continue
         if silencing := _find_silencing(story, one.failures, command):
-            one.excused, one.silencing = command, silencing
+            one.excused = command, silencing
             continue
         is_same = is_same and all(
             any(checks.covers(check, p) for check in one.waiting) for p in proven
@@ -176,19 +168,29 @@ def _find_silencing(story: Story, failures: Sequence[ShellCommand], passed: Shel
     """Find what silenced a check between its first failure and a pass."""
     if not any(checks.read_checks(run.line, run.directory) for run in failures):
         return ""  # what checks nothing cannot be silenced
-    start, end = _when(failures[0]), _when(passed)
-    edits = [edit for edit in story.edits if start < _when(edit) < end]
+    edits, commands = _list_between(story, failures, passed)
     # The run itself may set the work aside: `git stash && pytest`.
-    commands = [run for run in story.commands if start < _when(run) <= end]
-    return find_silencing(edits, commands, failures, passed)
+    return find_silencing(edits, [*commands, passed], failures, passed)
+
+
+def _list_between(
+    story: Story, failures: Sequence[ShellCommand], passed: ShellCommand | None
+) -> tuple[tuple[FileEdit, ...], tuple[ShellCommand, ...]]:
+    """List (edits, commands) between the first failure and a pass, or the end of the piece of work."""
+    start, end = _when(failures[0]), _when(passed) if passed else (story.last_at + 1, 0)
+    return (
+        tuple(edit for edit in story.edits if start < _when(edit) < end),
+        tuple(run for run in story.commands if start < _when(run) < end),
+    )
 
 
 def _leave_open(story: Story, one: _OpenCheck) -> FailureChain:
     """The chain of a check that did not pass; where its call was refused, with the call that worked instead."""
-    if one.silencing:
-        rule = SUPPRESSED if one.silencing == SUPPRESSION else SILENCED
-        chain = _make_chain(story, one.failures, one.excused, rule)
-        objection = f"That it passed later proves nothing: {one.silencing}."
+    if one.excused:
+        passed, silencing = one.excused
+        rule = SUPPRESSED if silencing == SUPPRESSION else SILENCED
+        chain = _make_chain(story, one.failures, passed, rule)
+        objection = f"That it passed later proves nothing: {silencing}."
         return replace(chain, passed=None, objection=objection)
     if other := _find_other_way(one.failures[-1], story.commands):
         return _make_chain(story, one.failures, other, OTHER_WAY)
@@ -202,16 +204,13 @@ def _when(one: ShellCommand | FileEdit) -> tuple[int, int]:
 def _make_chain(
     story: Story, failures: Sequence[ShellCommand], passed: ShellCommand | None, rule: str
 ) -> FailureChain:
-    start = _when(failures[0])
-    end = _when(passed) if passed else (story.last_at + 1, 0)
-    edits = tuple(edit for edit in story.edits if start < _when(edit) < end)
+    edits, ran = _list_between(story, failures, passed)
     steps = tuple(
-        c
-        for c in story.commands
-        if start < _when(c) < end
-        and not is_failing(c)
-        and not checks.read_checks(c.line, c.directory)
-        and not _only_records(c)
+        run
+        for run in ran
+        if not (
+            is_failing(run) or checks.read_checks(run.line, run.directory) or _only_records(run)
+        )
     )
     last = failures[-1]
     if passed and not (edits or steps) and passed.line != last.line and _refused_to_start(last):
@@ -221,8 +220,7 @@ def _make_chain(
 
 def _take_back(chain: FailureChain, waiting: Sequence[_OpenCheck]) -> FailureChain:
     """The chain, unless the same check fails with the same error at the end of the piece of work."""
-    lines = {command_output.read_error(run.output).line for run in chain.failures}
-    last = chain.passed
+    lines, last = chain.error_lines, chain.passed
     for again in (one.failures[-1] for one in waiting):
         is_later = last is not None and again.at >= last.at
         if is_later and command_output.read_error(again.output).line in lines:
@@ -237,27 +235,22 @@ def _dispute(chain: FailureChain, story: Story, disputes: Sequence[Dispute]) -> 
         return chain
     about = chain.stems | frozenset(content_stems(story.prompt))
     times = {run.at for run in chain.failures}
-    said = [
-        (one.speaker, "said", one.quote)
+    said: list[tuple[str, Denial | Dispute]] = [
+        ("said", one)
         for one in find_story_denials(story)
-        if one.at >= passed.at
-        and one.event_id != passed.event_id
-        and one.concerns(about, chain.failures[0].command)
+        if one.event_id != passed.event_id and one.concerns(about, chain.failures[0].command)
     ]
-    said += [
-        (one.speaker, "said later", one.quote)
-        for one in disputes
-        if one.failed_at in times and one.at >= passed.at
-    ]
-    for speaker, verb, quote in said:
-        who = "the user" if speaker == "User" else "the agent"
-        return replace(chain, rule=DISPUTED, objection=f"It passed, but {who} {verb}: “{quote}”")
+    said += [("said later", one) for one in disputes if one.failed_at in times]
+    for verb, one in said:
+        if one.at >= passed.at:
+            who = "the user" if one.speaker == "User" else "the agent"
+            objection = f"It passed, but {who} {verb}: “{one.quote}”"
+            return replace(chain, rule=DISPUTED, objection=objection)
     return chain
 
 
 # ── What becomes of a chain ───────────────────────────────────────────────────────────────────────
 
-_ASKS_FOR_FIX = TOOLS.compile("asks for a fix", re.IGNORECASE)
 _REQUEST_CHARACTERS = 800
 _PASTED_MIN = 12
 """Characters from which an error's line is found in what the user said."""
@@ -270,20 +263,20 @@ def _judge(chain: FailureChain, story: Story) -> Outcome:
     if chain.is_mended:
         is_all = set(story.edits) == set(chain.edits) != set() and _names_code(chain)
         if is_reported or (is_all and not has_changed):
-            return Outcome.FIXED
+            return "fixed"
         is_slip = has_changed and not (
             _is_cured_outside(chain) or _answer_names_error(chain, story)
         )
-        return Outcome.NOTHING if is_slip else Outcome.TOLD
+        return "nothing" if is_slip else "told"
     if chain.rule in _PROVEN:
         # It passed as it was: only a test that fails at times is worth a word.
-        return Outcome.TOLD if _is_flaky(chain, story) else Outcome.NOTHING
+        return "told" if _is_flaky(chain, story) else "nothing"
     if chain.rule == OTHER_WAY:
-        return Outcome.TOLD
+        return "told"
     is_left = is_reported or (_names_code(chain) and not (has_changed and _goes_on(chain, story)))
     if chain.rule == SUPPRESSED or not is_left or not _stands(chain):
-        return Outcome.NOTHING
-    return Outcome.OPEN
+        return "nothing"
+    return "open"
 
 
 def _find_request(chain: FailureChain, story: Story) -> tuple[str, bool]:
@@ -305,8 +298,7 @@ _ERROR_NAME = compile_lazily(r"\b[A-Z]\w*(?:Error|Exception|Panic)\b|\b[A-Z]{1,6
 
 def _answer_names_error(chain: FailureChain, story: Story) -> bool:
     """Return whether the closing message names the error: the agent holds it worth a word."""
-    lines = (command_output.read_error(run.output).line for run in chain.failures)
-    names = {found[0] for line in lines if (found := _ERROR_NAME.search(line))}
+    names = {found[0] for line in chain.error_lines if (found := _ERROR_NAME.search(line))}
     return any(name in story.answer for name in names)
 
 
@@ -314,29 +306,27 @@ def _asks_for_fix(prompt: str) -> bool:
     if len(prompt) > _REQUEST_CHARACTERS:
         # Of a plan or a log that was pasted, the request stands at an end.
         prompt = f"{prompt[: _REQUEST_CHARACTERS // 2]}\n{prompt[-_REQUEST_CHARACTERS // 2 :]}"
-    return _ASKS_FOR_FIX.search(prompt) is not None
+    return TOOLS["asks for a fix"].search(prompt) is not None
 
 
 def _is_pasted(chain: FailureChain, prompt: str) -> bool:
     """Return whether the user showed the error."""
-    lines = (normalised(command_output.read_error(run.output).line) for run in chain.failures)
     said = normalised(prompt)
+    lines = map(normalised, chain.error_lines)
     return any(len(line) >= _PASTED_MIN and line in said for line in lines)
 
 
 def _names_code(chain: FailureChain) -> bool:
     """Return whether a test failed, or code did not compile or run."""
     output = chain.failures[-1].output
-    return command_output.read_error(output).is_of_code or command_output.names_failed_tests(output)
+    return command_output.read_error(output).is_of_code or bool(list_failed_tests(output))
 
 
 def _is_flaky(chain: FailureChain, story: Story) -> bool:
     """Return whether a test failed that passed when it was run again, with nothing that may have changed a file in between."""
     start, end = chain.failures[-1], chain.passed
     between = (run for run in story.commands if end and _when(start) < _when(run) < _when(end))
-    is_test = "test" in name_sorts(start.command) and command_output.names_failed_tests(
-        start.output
-    )
+    is_test = "test" in name_sorts(start.command) and bool(list_failed_tests(start.output))
     return is_test and not any(map(_may_edit, between))
 
 
@@ -361,10 +351,6 @@ def _stands(chain: FailureChain) -> bool:
 
 _SHARED_WORDS_MIN = 0.5
 """Jaccard of the words of two commands from which the one is another way to call the other."""
-_FIXES_FILES = TOOLS.compile("fixes files")
-_REFUSED = TOOLS.compile("refused", re.MULTILINE)
-"""A refusal that says something of the machine or the project, not of a path or an option that was mistyped."""
-_INTERPRETER = TOOLS.compile("interpreter")
 _CODE_OPTIONS = split_words("-c -e -E -p -r --eval --print --execute -")
 _EDITING_TOOLS = split_words("ed patch cp mv rm tee gofmt goimports")
 _IN_PLACE = compile_lazily(r"-\w*i|--in-place")
@@ -385,13 +371,13 @@ def _edits_files(words: Sequence[str]) -> bool:
     tool = posixpath.basename(words[0])
     if tool in {"sed", "perl"}:
         return any(map(_IN_PLACE.match, words))
-    return tool in _EDITING_TOOLS or _FIXES_FILES.search(" ".join(words)) is not None
+    return tool in _EDITING_TOOLS or TOOLS["fixes files"].search(" ".join(words)) is not None
 
 
 def _runs_inline(run: ShellCommand) -> bool:
     """Return whether an interpreter runs code that stands in the command itself."""
     return any(
-        _INTERPRETER.match(words[0])
+        TOOLS["interpreter"].match(words[0])
         and any(word in _CODE_OPTIONS or word.startswith("<<") for word in words[1:])
         for words in (checks.strip_wrappers(one.words)[0] for one in parse_line(run.command))
     )
@@ -415,7 +401,7 @@ def _only_records(command: ShellCommand) -> bool:
 
 def _refused_to_start(command: ShellCommand) -> bool:
     """Return whether a program was not found, or is called otherwise here."""
-    return command.failed and _REFUSED.search(command.output) is not None
+    return command.failed and TOOLS["refused"].search(command.output) is not None
 
 
 def _find_other_way(failed: ShellCommand, commands: Sequence[ShellCommand]) -> ShellCommand | None:
@@ -457,9 +443,6 @@ _TITLE_CHARACTERS = 100
 _PLACE_CHARACTERS = 40
 """A longer path in a title is told by its last part."""
 _WORDS_MIN = 4
-_LOCATED = TOOLS.compile("located")
-_FAILED_TEST = TOOLS.compile("named test")
-"""What a test runner prints of a test that failed. pytest cuts what it says: `- a...`."""
 _SHELL = compile_lazily(r"^(?:/(?:usr/)?bin/)?(?:ba|z|da)?sh: (?:line \d+: )?(?=\S)")
 _SAID_MIN, _SAID_CHARACTERS, _COMMAND_CHARACTERS = 12, 400, 300
 """Characters from which a cut line still says something; of what the agent said, and of a command in a body."""
@@ -470,15 +453,13 @@ def draft_failures(
 ) -> list[Draft]:
     """A draft of each failure that was left, and of each that the memory of the work tells as fixed."""
     return [
-        _draft_failure(number, chain, story, context)
+        replace(_draft_failure(chain, story, context), slot=f"failure/{number}")
         for number, chain in enumerate(chains)
-        if chain.outcome in (Outcome.FIXED, Outcome.OPEN)
+        if chain.outcome in ("fixed", "open")
     ]
 
 
-def _draft_failure(
-    number: int, chain: FailureChain, story: Story, context: EpisodeContext
-) -> Draft:
+def _draft_failure(chain: FailureChain, story: Story, context: EpisodeContext) -> Draft:
     command, error = _list_errors(chain)[0]
     lines = [f"{_name_command(command)} failed: {error.line or 'it said nothing'}"]
     if error.files:
@@ -497,7 +478,7 @@ def _draft_failure(
     edges += [DraftEdge(EdgeType.REFERENCES, "file", path) for path in error.files]
     quote = clip_quote(error.line or command.output or command.command)
     return Draft(
-        slot=f"failure/{number}", kind=Kind.FAILURE, title=_name_error(command, error, context), body=body,
+        slot="", kind=Kind.FAILURE, title=_name_error(command, error, context), body=body,
         at=command.at, rule=chain.rule, authority=Authority.TOOL_OUTPUT,
         sources=(Source(command.event_id, quote, Authority.TOOL_OUTPUT),),
         files=unique(map(context.relative, error.files)),
@@ -509,8 +490,13 @@ def tell_chains(
     story: Story, context: EpisodeContext, chains: Iterable[FailureChain]
 ) -> Iterator[str]:
     """Yield what the memory of the work tells of its failures: each error, and on the next line what made it pass."""
-    for chain in list(filter(_is_told, chains))[:_TOLD_MAX]:
-        is_fixed = chain.outcome is Outcome.FIXED
+    told = (
+        one
+        for one in chains
+        if one.outcome in ("fixed", "told") or (one.outcome == "open" and one.objection)
+    )
+    for chain in islice(told, _TOLD_MAX):
+        is_fixed = chain.outcome == "fixed"
         errors = [error.line for _, error in _list_errors(chain) if error.line]
         yield from (f"Error: {line}" for line in errors[: _ERRORS_MAX if is_fixed else 1])
         if not errors:
@@ -532,11 +518,6 @@ def tell_chains(
             if is_fixed or len(changed) <= _BRIEF_LINES:
                 yield f"Changed {context.relative(edit.path)}:"
                 yield from changed
-
-
-def _is_told(chain: FailureChain) -> bool:
-    is_doubtful = chain.outcome is Outcome.OPEN and bool(chain.objection)
-    return chain.outcome in (Outcome.FIXED, Outcome.TOLD) or is_doubtful
 
 
 def _list_errors(chain: FailureChain) -> list[tuple[ShellCommand, CommandError]]:
@@ -577,13 +558,13 @@ def _name_error(command: ShellCommand, error: CommandError, context: EpisodeCont
         return f"`{one_line(run, 70)}` failed"
     place = context.relative(error.files[0]) if error.files else ""
     text = _SHELL.sub("", error.line)
-    is_test = _FAILED_TEST.match(text)
+    is_test = TOOLS["named test"].match(text)
     if is_test:
         name = is_test["test"] or is_test["go"] or is_test["unittest"]
         said = (is_test["said"] or "").removesuffix("...").strip()
         text = f"test {name} failed: {said}" if len(said) >= _SAID_MIN else f"test {name} failed"
         place = is_test["path"] or place
-    elif located := _LOCATED.match(text):
+    elif located := TOOLS["located"].match(text):
         # What went wrong comes first; a compiler begins with the place.
         place, text = f"{located[1].rsplit('/', 1)[-1]}:{located[2] or located[3]}", located[4]
     if len(place) > _PLACE_CHARACTERS or len(text) + len(place) > _TITLE_CHARACTERS:

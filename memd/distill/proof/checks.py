@@ -5,10 +5,13 @@ or a wider scope, with nothing left out that the other has. What an option means
 option that the table does not know must be the same in both.
 """
 
+import functools
 import posixpath
 import re
-from collections.abc import Iterator
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 from memd.caches import cached
 from memd.distill.episodes import ShellCommand
@@ -18,8 +21,8 @@ from memd.patterns import compile_lazily, split_words
 
 _SCRIPT_VERBS = {"t": "test", "tst": "test", "run-script": "run"}
 _VERBS_IMPLIED = {"ruff": "check", "golangci-lint": "run", "vitest": "run", "mise": "run"}
+_SCRIPTS_OF = {"gradlew": "gradle", "gradlew.bat": "gradle", "mvnw": "mvn"}
 _PACKAGE_MANAGERS = split_words("npm pnpm yarn bun")
-_ENVIRONMENT_HARMLESS = TOOLS.compile("harmless environment")
 _BIN_DIRECTORY = compile_lazily(r"(?:^|/)(?:bin|\.bin|Scripts|shims)/[^/]+$")
 _PYTHON = compile_lazily(r"(?:python|pypy|py)([\d.]*)(?:\.exe)?")
 _WIDENING_VALUED = split_words("--max-warnings --cov-fail-under")
@@ -50,44 +53,43 @@ class Check:
         return read_grammars().get(self.tool, shell.PLAIN)
 
 
-@cached(1_024)
-def read_checks(line: str, directory: str = "") -> tuple[tuple[Check, bool], ...]:
-    """The checks of a line of shell in order, each with whether the line's success is its own."""
-    return tuple(
-        (_read_check(command, where), command.has_status)
-        for command, where in _place_commands(line, directory)
-        if _is_check(command)
-    )
+CheckRuns = tuple[tuple[Check, bool], ...]
+"""Checks, each with whether the line's success is its own."""
 
 
 @cached(1_024)
-def read_commands(line: str, directory: str = "") -> tuple[tuple[Check, bool], ...]:
+def read_checks(line: str, directory: str = "") -> CheckRuns:
+    """The checks of a line of shell in order."""
+    return tuple(_read_commands(line, directory, _is_check))
+
+
+@cached(1_024)
+def read_commands(line: str, directory: str = "") -> CheckRuns:
     """Read the same of all its commands that do more than look, for a failure that is not a check's."""
-    return tuple(
-        (_read_check(command, where), command.has_status)
-        for command, where in _place_commands(line, directory)
-        if not command_output.is_read_only(" ".join(command.words))
-    )
+    return tuple(_read_commands(line, directory, _does_more_than_look))
 
 
-def _place_commands(
-    line: str, directory: str
-) -> Iterator[tuple[shell.SimpleCommand, tuple[str, ...]]]:
-    """Each command of a line with the state of the work that it runs on, if the line set some of it aside."""
-    where: tuple[str, ...] = ()
+def _does_more_than_look(command: shell.SimpleCommand) -> bool:
+    return not command_output.is_read_only(" ".join(command.words))
+
+
+def _read_commands(
+    line: str, directory: str, is_wanted: Callable[[shell.SimpleCommand], bool]
+) -> Iterator[tuple[Check, bool]]:
+    """Yield the commands of a line with the state of the work that they run on, if the line set some of it aside."""
+    state: tuple[str, ...] = ()
     for command in shell.parse_line(line, directory):
         if command.words[:2] == ("git", "stash"):
-            where = () if command.words[2:3] in (("pop",), ("apply",)) else ("with work set aside",)
-        yield command, where
+            state = () if command.words[2:3] in (("pop",), ("apply",)) else ("with work set aside",)
+        if is_wanted(command):
+            yield _read_check(command, state), command.has_status
 
 
 def _is_check(command: shell.SimpleCommand) -> bool:
     """Return whether a command tests, builds, lints or runs something."""
-    words, _ = strip_wrappers(command.words)
-    name = _name_tool(words[0])
-    is_install = (
-        len(words) > 1 and words[1] in TOOLS.list_words("installs") and name in read_grammars()
-    )
+    name, *rest = strip_wrappers(command.words)[0]
+    name = _name_tool(name)
+    is_install = TOOLS.list_words("installs").intersection(rest[:1]) and name in read_grammars()
     is_other = name in TOOLS.list_words("no checks") or is_install
     return not is_other and command_output.is_check(" ".join(command.words))
 
@@ -96,34 +98,31 @@ def _read_check(command: shell.SimpleCommand, state: tuple[str, ...]) -> Check:
     words, where = strip_wrappers(command.words)
     name, rest = _read_script(_name_tool(words[0]), list(words[1:]))
     grammar = read_grammars().get(name, shell.PLAIN)
-    reader = _WordReader(grammar, rest)
-    directory = command.directory
-    for moved in reader.directories:
-        directory = join_directory(directory, moved)
-    verbs = 2 if name in {"docker", "podman"} and reader.plain[:1] == ["compose"] else grammar.verbs
-    verb, targets = tuple(reader.plain[:verbs]), reader.plain[verbs:]
+    found = _sort_words(grammar, rest)
+    directory, plain = (
+        functools.reduce(join_directory, found["directories"], command.directory),
+        found["plain"],
+    )
+    verbs = 2 if name in {"docker", "podman"} and plain[:1] == ["compose"] else grammar.verbs
+    verb, targets = tuple(plain[:verbs]), plain[verbs:]
     if grammar.targets in {"path", "package"}:
         targets = [join_directory(directory, target.removeprefix("./")) for target in targets]
     if not grammar.targets:
         verb, targets = (*verb, *targets), []
     return Check(
         tool=name, verb=verb, where=(*where, *state), directory=directory,
-        environment=frozenset(a for a in command.assignments if not _ENVIRONMENT_HARMLESS.match(a)),
-        targets=frozenset(targets), selectors=frozenset(reader.selectors), exclusions=frozenset(reader.exclusions),
-        options=frozenset(reader.options), widenings=frozenset(reader.widenings),
+        environment=frozenset(a for a in command.assignments if not TOOLS["harmless environment"].match(a)),
+        targets=frozenset(targets), selectors=frozenset(found["selectors"]), exclusions=frozenset(found["exclusions"]),
+        options=frozenset(found["options"]), widenings=frozenset(found["widenings"]),
     )  # fmt: skip
 
 
 def _read_script(name: str, rest: list[str]) -> tuple[str, list[str]]:
     """Bring the forms of a script to one: `npm run test` is `npm test`, `yarn build` is `yarn run build`; `vitest run` is `vitest`."""
-    if name in _PACKAGE_MANAGERS:
-        verb = next((i for i, word in enumerate(rest) if not word.startswith("-")), None)
-        if verb is not None:
-            said = _SCRIPT_VERBS.get(rest[verb], rest[verb])
-            if said == "run" and verb + 1 < len(rest):
-                del rest[verb]
-            else:
-                rest[verb] = said
+    verb = next((i for i, word in enumerate(rest) if not word.startswith("-")), None)
+    if name in _PACKAGE_MANAGERS and verb is not None:
+        said = _SCRIPT_VERBS.get(rest[verb], rest[verb])
+        rest[verb : verb + 1] = [] if said == "run" and verb + 1 < len(rest) else [said]
     if name == "node" and "--test" in rest:
         return "node --test", [word for word in rest if word != "--test"]
     implied = _VERBS_IMPLIED.get(name)
@@ -134,54 +133,48 @@ def _read_script(name: str, rest: list[str]) -> tuple[str, list[str]]:
     return name, rest
 
 
-class _WordReader:
-    """The words after a tool's name, sorted by what they mean."""
-
-    def __init__(self, grammar: shell.ToolGrammar, words: list[str]) -> None:
-        self.plain: list[str] = []
-        self.selectors: list[tuple[str, str]] = []
-        self.exclusions: list[tuple[str, str]] = []
-        self.options: list[str] = []
-        self.widenings: list[str] = []
-        self.directories: list[str] = []
-        self._grammar = grammar
-        own = {word for word, meaning in grammar.meanings.items() if meaning == "harmless"}
-        self._harmless = own | TOOLS.list_words("harmless everywhere")
-        self._words = words
-        while self._words:
-            self._read_word(self._words.pop(0))
-
-    def _read_word(self, word: str) -> None:  # noqa: C901  # a list of cases, in order
+def _sort_words(  # noqa: C901  # a list of cases, in order
+    grammar: shell.ToolGrammar, words: list[str]
+) -> Mapping[str, list[Any]]:
+    """Sort the words after a tool's name by what they mean."""
+    found: defaultdict[str, list[Any]] = defaultdict(list)
+    while words:
+        word = words.pop(0)
         name, has_value, value = word.partition("=")
-        meaning = self._grammar.meanings.get(name, "")
-        if word == "--":
-            return
-        if not word.startswith("-") or word == "-":
-            if self._grammar.meanings.get(word) not in {"harmless", "widening"}:
-                self.plain.append(word)
-            return
+        meaning = grammar.meanings.get(name, "")
         is_valued = meaning in _VALUED or (meaning == "widening" and name in _WIDENING_VALUED)
-        if is_valued and not has_value and self._words:
-            value = self._words.pop(0)
+        if not word.startswith("-") or word == "-":
+            if grammar.meanings.get(word) not in {"harmless", "widening"}:
+                found["plain"].append(word)
+            continue
+        if is_valued and not has_value and words:
+            value = words.pop(0)
         if meaning == "directory":
-            self.directories.append(value)
+            found["directories"].append(value)
         elif meaning == "excluding" or (meaning == "narrowing" and re.search(r"\bnot\b", value)):
-            self.exclusions.append((name, value))
+            found["exclusions"].append((name, value))
         elif meaning in {"narrowing", "flags_narrowing"}:
-            self.selectors.append((name, value if meaning == "narrowing" else ""))
+            found["selectors"].append((name, value if meaning == "narrowing" else ""))
         elif _SKIPS_TESTS.match(name):
-            self.exclusions.append(("-DskipTests", ""))
+            found["exclusions"].append(("-DskipTests", ""))
         elif meaning == "widening":
-            self.widenings.append(f"{name}={value}" if is_valued else word)
-        elif meaning != "harmless_valued" and not self._is_harmless(word):
-            self.options.append(word)
+            found["widenings"].append(f"{name}={value}" if is_valued else word)
+        elif meaning != "harmless_valued" and not _is_harmless(word, grammar):
+            found["options"].append(word)
+    return found
 
-    def _is_harmless(self, word: str) -> bool:
-        """Return whether an option, or each letter of `-xvs`, `-n4`, `-rA`, only changes how a run looks."""
-        if word in self._harmless or word.startswith("--"):
-            return word in self._harmless
-        is_flags = all(f"-{letter}" in self._harmless for letter in word[1:])
-        return is_flags or self._grammar.meanings.get(word[:2]) == "harmless_valued"
+
+def _is_harmless(word: str, grammar: shell.ToolGrammar) -> bool:
+    """Return whether an option, or each letter of `-xvs`, `-n4`, `-rA`, only changes how a run looks."""
+
+    def is_known(option: str) -> bool:
+        everywhere = TOOLS.list_words("harmless everywhere")
+        return grammar.meanings.get(option) == "harmless" or option in everywhere
+
+    if is_known(word) or word.startswith("--"):
+        return word == "--" or is_known(word)
+    is_flags = all(is_known(f"-{letter}") for letter in word[1:])
+    return is_flags or grammar.meanings.get(word[:2]) == "harmless_valued"
 
 
 def strip_wrappers(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -238,10 +231,8 @@ def _read_container(words: tuple[str, ...]) -> tuple[tuple[str, ...], tuple[str,
 
 def _name_tool(word: str) -> str:
     name = posixpath.basename(word)
-    if name in {"gradlew", "gradlew.bat"}:
-        return "gradle"
-    if name == "mvnw":
-        return "mvn"
+    if name in _SCRIPTS_OF:
+        return _SCRIPTS_OF[name]
     if version := _PYTHON.fullmatch(name):
         return f"python{version[1]}" if "." in version[1] else "python"
     if "/" not in word or _BIN_DIRECTORY.search(word) or name in read_grammars():
@@ -278,53 +269,43 @@ def _selects_more(selector: tuple[str, str], narrow: Check) -> bool:
 
 
 def _covers_targets(wide: Check, narrow: Check) -> bool:
-    kind, tool = wide.grammar.targets, wide.tool
-    if kind in {"path", "package"}:
-        contains = _contains_path if kind == "path" else _contains_package
-        everything = wide.targets or {wide.directory}
-        wanted = narrow.targets or {narrow.directory}
-        return all(any(contains(one, other) for one in everything) for other in wanted)
-    if wide.directory != narrow.directory:
+    ours, theirs = wide.targets, narrow.targets
+    if wide.grammar.targets in {"path", "package"}:
+        ours = ours or frozenset({wide.directory})
+        theirs = theirs or frozenset({narrow.directory})
+    elif wide.directory != narrow.directory:
         return False
-    if not wide.targets or not narrow.targets:
+    elif not ours or not theirs:
         # `make` alone makes one target; other tools run all of their tests.
-        is_whole = kind != "goal" and not wide.targets
-        return is_whole or wide.targets == narrow.targets
-    return all(
-        any(_contains_word(kind, tool, one, other) for one in wide.targets)
-        for other in narrow.targets
-    )
+        return (wide.grammar.targets != "goal" and not ours) or ours == theirs
+    return all(any(_contains(wide, one, other) for one in ours) for other in theirs)
 
 
-def _contains_word(kind: str, tool: str, wide: str, narrow: str) -> bool:
+def _contains(check: Check, wide: str, narrow: str) -> bool:
+    """Return whether a target of a check contains another."""
+    kind = check.grammar.targets
     if wide == narrow:
         return True
+    if kind == "path":
+        return _contains_path(wide, narrow)
+    if kind == "package":
+        is_below = wide == "..." or wide.endswith("/...")
+        return is_below and _contains_path(wide[:-3], narrow.removesuffix("..."))
     if kind == "goal":
-        is_of_module = tool == "gradle" and narrow.endswith(":" + wide)
-        contained = TOOLS.rows["goals"].get(f"{tool} {wide}", "")
+        is_of_module = check.tool == "gradle" and narrow.endswith(":" + wide)
+        contained = TOOLS.rows["goals"].get(f"{check.tool} {wide}", "")
         return is_of_module or narrow in contained.split()
     return narrow.startswith(wide + ".") if kind == "module" else wide in narrow
 
 
 def _contains_path(wide: str, narrow: str) -> bool:
     wide, narrow = wide.rstrip("/"), narrow.rstrip("/")
-    if wide == narrow:
-        return True
-    if wide == "":
+    if wide in {"", narrow}:
         # All below an unknown directory: a relative path may only not lead out of it.
-        return not narrow.startswith(("/", ".."))
+        return wide == narrow or not narrow.startswith(("/", ".."))
     return narrow.startswith((wide + "/", wide + "::", wide + ":", wide + "["))
 
 
-def _contains_package(wide: str, narrow: str) -> bool:
-    if wide == narrow:
-        return True
-    is_below = wide == "..." or wide.endswith("/...")
-    stem = wide[:-3].rstrip("/")
-    return is_below and _contains_path(stem, narrow.removesuffix("...").rstrip("/"))
-
-
-_ECHOED = TOOLS.compile("echoed")
 _ECHO_LINES_MAX = 200
 
 
@@ -333,7 +314,7 @@ def _read_echoed_checks(check: Check, output: str) -> Iterator[Check]:
     if check.tool not in TOOLS.list_words("echo what they run"):
         return
     for line in output.splitlines()[:_ECHO_LINES_MAX]:
-        if (match := _ECHOED.match(line.rstrip())) is None:
+        if (match := TOOLS["echoed"].match(line.rstrip())) is None:
             continue
         said = match["line"] or match["bare"]
         if match["bare"] and _name_tool(said.split()[0]) not in read_grammars():
@@ -359,7 +340,10 @@ def is_failing(command: ShellCommand) -> bool:
     if command.is_interrupted or command.is_background:
         return False
     if command.failed:
-        return not (_only_found_nothing(command) or _only_tells_of_a_pass(command))
+        # A `grep` at the end of a pipe selected no line, or the exit code is of something beside a check that passed.
+        is_empty = not _EXIT_CODE.sub("", command.output, count=1).strip()
+        found_nothing = is_empty and _ENDS_IN_GREP.search(command.command) is not None
+        return not (found_nothing or _only_tells_of_a_pass(command))
     if not command_output.is_check(command.command):
         return False
     if command_output.shows_failure(command.output):
@@ -370,14 +354,6 @@ def is_failing(command: ShellCommand) -> bool:
         is_hidden
         and not command_output.shows_pass(command.output)
         and command_output.shows_error(command.output)
-    )
-
-
-def _only_found_nothing(command: ShellCommand) -> bool:
-    """Return whether the exit code is that of a `grep` at the end of a pipe that selected no line."""
-    return (
-        _ENDS_IN_GREP.search(command.command) is not None
-        and not _EXIT_CODE.sub("", command.output, count=1).strip()
     )
 
 

@@ -15,35 +15,14 @@ _GENERAL_RANK = 14
 _TEST_RANK = _GENERAL_RANK - 1
 _CODE_RANK = 4
 """Rank of the last pattern of exceptions and compilers; after it come test runners and linters."""
-_WRAPPERS_LINE = TOOLS.compile("of another program")
-"""What a program says of another one that failed: the last line, not the cause."""
-_WARNING_LINE = TOOLS.compile("warning line")
-"""A warning, with or without its place: what failed is something else."""
-_COUNTS_ONLY = TOOLS.compile("counts only")
-_UNINFORMATIVE_LINE = TOOLS.compile("tells nothing")
-_SAYS_FAILURE = TOOLS.compile("says failure", re.IGNORECASE)
-"""What a line says that tells of a failure without a program's own form for it."""
 _FAILED_COUNT = compile_lazily(r"^[ \t]*([1-9]\d*) fail$", re.MULTILINE)
 _CONTINUED = compile_lazily(r"\b(?:requires|because)$")
-_FAILURE_REPORT = TOOLS.compile("failed", re.MULTILINE)
-_PASS_REPORT = TOOLS.compile("passed", re.MULTILINE)
-_RAN_NOTHING = TOOLS.compile("ran nothing", re.MULTILINE | re.IGNORECASE)
 _RAN_PARTS = compile_lazily(r"\b(\d+) (passed|failed)\b")
-_SUMMARY_LINE = TOOLS.compile("summary line", re.MULTILINE)
-_SKIPPED_COUNT = TOOLS.compile("skipped count")
-_STOPPED_EARLY = TOOLS.compile("stopped early", re.IGNORECASE)
-_WRONG_PLACE = TOOLS.compile("wrong place", re.MULTILINE)
-_STACK_FRAME = TOOLS.compile("stack frame", re.MULTILINE)
-_LIBRARY_PATH = TOOLS.compile("library")
 _OUTPUTS_CACHED = 64
 """Outputs of which it is kept what they tell: each is asked about several times while a turn is distilled."""
 _COMMANDS_CACHED = 512
 """Commands that are kept normalised: each is asked about by several rules."""
-_CHECK_COMMAND = TOOLS.compile("check")
-_READ_ONLY_COMMAND = TOOLS.compile("read only")
-_LEADING_SETUP = TOOLS.compile("leading setup")
 _LEADING_ASSIGNMENTS = compile_lazily(r"^(?:[A-Za-z_]\w*=\S*\s+)+")
-_TRAILING_PIPES = TOOLS.compile("trailing pipes")
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,13 +47,14 @@ def read_error(output: str) -> CommandError:
     output = _cut_lines(output)
     line, rank = _find_error_line(output)
     line = _continue_line(output, line)
-    files = [next(part for part in match if part) for match in _STACK_FRAME.findall(output)]
-    own = [path for path in reversed(files) if not _LIBRARY_PATH.search(path)]
+    files = [next(part for part in match if part) for match in TOOLS["stack frame"].findall(output)]
+    own = [path for path in reversed(files) if not TOOLS["library"].search(path)]
     return CommandError(
         line=one_line(line, _LINE_CHARACTERS),
         files=unique(own)[:_FILES_MAX],
         has_signature=rank < _GENERAL_RANK,
-        tells=bool(line) and not (_WRAPPERS_LINE.match(line) or _COUNTS_ONLY.match(line)),
+        tells=bool(line)
+        and not (TOOLS["of another program"].match(line) or TOOLS["counts only"].match(line)),
         is_of_code=rank <= _CODE_RANK,
     )
 
@@ -97,32 +77,22 @@ def _find_error_line(output: str) -> tuple[str, int]:
                 return f"test failed: {tests[0]}{more}", _TEST_RANK
             if count := _FAILED_COUNT.search(output):
                 return f"{count[1]} tests failed", _TEST_RANK
-        telling = [line for line in found if not _is_weak(line)]
-        if telling:
+        weaker = (TOOLS["of another program"], TOOLS["warning line"])
+        if telling := [line for line in found if not any(one.match(line) for one in weaker)]:
             # An exception ends a traceback; of compilers and test runners the first line counts.
             return _name_panic(output, telling[-1 if rank == 0 else 0]), rank
-        if found and weak is None and not _WARNING_LINE.match(found[0]):
+        if found and weak is None and not TOOLS["warning line"].match(found[0]):
             weak = found[0], rank
     return weak or (_find_last_complaint(output), _GENERAL_RANK + 1)
 
 
-def _is_weak(line: str) -> bool:
-    return (_WRAPPERS_LINE.match(line) or _WARNING_LINE.match(line)) is not None
-
-
 def _find_last_complaint(output: str) -> str:
     """The last line that says that something failed; empty if none does: a banner or progress tells nothing."""
-    lines = (line.strip() for line in reversed(output.split("\n")))
-    return next(
-        (
-            line
-            for line in lines
-            if not _UNINFORMATIVE_LINE.match(line)
-            and not _WARNING_LINE.match(line)
-            and _SAYS_FAILURE.search(line)
-        ),
-        "",
-    )
+    for line in map(str.strip, reversed(output.split("\n"))):
+        is_mute = TOOLS["tells nothing"].match(line) or TOOLS["warning line"].match(line)
+        if not is_mute and TOOLS["says failure"].search(line):
+            return line
+    return ""
 
 
 def _continue_line(output: str, line: str) -> str:
@@ -133,27 +103,22 @@ def _continue_line(output: str, line: str) -> str:
     return f"{line} {after}" if after else line
 
 
-_PANIC = TOOLS.compile("panic", re.MULTILINE)
-
-
 def _name_panic(output: str, line: str) -> str:
     """The line; of a panic of Rust the test and what it says, which is the next line."""
-    match = _PANIC.search(output) if "panicked at" in line else None
-    if match is None:
-        return line
-    said = match["said"] or match["old"]
-    return f"{match['test']} panicked: {said}" if said else line
+    match = TOOLS["panic"].search(output) if "panicked at" in line else None
+    said = match and (match["said"] or match["old"])
+    return f"{match['test']} panicked: {said}" if match and said else line
 
 
 def ran_nowhere(output: str) -> bool:
     """Return whether a command failed only because its directory is not there."""
-    return _WRONG_PLACE.search(_cut_lines(output)) is not None
+    return TOOLS["wrong place"].search(_cut_lines(output)) is not None
 
 
 @cached(_OUTPUTS_CACHED)
 def shows_failure(output: str) -> bool:
     """Return whether the output of a check says that it failed, whatever its exit code."""
-    return _FAILURE_REPORT.search(_cut_lines(output)) is not None
+    return TOOLS["failed"].search(_cut_lines(output)) is not None
 
 
 def shows_error(output: str) -> bool:
@@ -165,51 +130,51 @@ def shows_error(output: str) -> bool:
 @cached(_OUTPUTS_CACHED)
 def shows_pass(output: str) -> bool:
     """Return whether the output itself says that a check ran something and found nothing wrong."""
-    return _PASS_REPORT.search(_cut_lines(output)) is not None and not shows_failure(output)
+    return TOOLS["passed"].search(_cut_lines(output)) is not None and not shows_failure(output)
 
 
 @cached(_OUTPUTS_CACHED)
 def ran_nothing(output: str) -> bool:
     """Return whether the output says that no test ran, such as `collected 0 items` or `3 skipped`."""
     output = _cut_lines(output)
-    return _RAN_NOTHING.search(output) is not None and _PASS_REPORT.search(output) is None
+    return (
+        TOOLS["ran nothing"].search(output) is not None and TOOLS["passed"].search(output) is None
+    )
 
 
 def count_tests(output: str) -> int | None:
     """Count the tests that ran (not those that were skipped); None if the output does not say, or a run stopped early."""
     output = _cut_lines(output)
-    if _STOPPED_EARLY.search(output):
+    if TOOLS["stopped early"].search(output):
         return None
     for pattern in TOOLS.list_patterns("tests run"):
         if found := pattern.findall(output):
-            skipped = _SKIPPED_COUNT.findall(output)
+            skipped = TOOLS["skipped count"].findall(output)
             left_out = sum(int(next(filter(None, groups))) for groups in skipped)
             return max(sum(map(int, found)) - left_out, 0)
-    lines = [line for line in _SUMMARY_LINE.findall(output) if "passed" in line or "failed" in line]
+    lines = [
+        line
+        for line in TOOLS["summary line"].findall(output)
+        if "passed" in line or "failed" in line
+    ]
     counts = [int(number) for line in lines for number, _ in _RAN_PARTS.findall(line)]
     return sum(counts) if counts else None
-
-
-_FAILED_TEST = TOOLS.compile("failed test", re.MULTILINE)
 
 
 def list_failed_tests(output: str) -> tuple[str, ...]:
     """The names of the tests that failed, as far as the output says, in order."""
     names = ("id", "go", "unittest", "rust", "pytest", "jest", "bun", "exunit")
-    found = (next(m[n] for n in names if m[n]) for m in _FAILED_TEST.finditer(_cut_lines(output)))
+    found = (
+        next(m[n] for n in names if m[n]) for m in TOOLS["failed test"].finditer(_cut_lines(output))
+    )
     return unique(found)
-
-
-def names_failed_tests(output: str) -> bool:
-    """Return whether the output of a failed run says which tests failed."""
-    return _FAILED_TEST.search(_cut_lines(output)) is not None
 
 
 def failed_tests_of(output: str, path: str) -> list[str]:
     """The names of the tests in this file that failed, as far as the output says."""
     return [
         match["id"].split("::")[-1].partition("[")[0]
-        for match in _FAILED_TEST.finditer(output)
+        for match in TOOLS["failed test"].finditer(output)
         if match["path"] and (path == match["path"] or path.endswith("/" + match["path"]))
     ]
 
@@ -218,23 +183,23 @@ def failed_tests_of(output: str, path: str) -> list[str]:
 def normalize_command(command: str) -> str:
     """The command without what does not change its meaning: where from, which pipe, which spaces."""
     text = " ".join(command.split())
-    text = _LEADING_ASSIGNMENTS.sub("", _LEADING_SETUP.sub("", text))
-    return _TRAILING_PIPES.sub("", text).strip() or text
+    text = _LEADING_ASSIGNMENTS.sub("", TOOLS["leading setup"].sub("", text))
+    return TOOLS["trailing pipes"].sub("", text).strip() or text
 
 
 def strip_pipes(command: str) -> str:
     """The command in one line without redirections and pipes that only shape what it prints."""
     text = " ".join(command.split())
-    return _TRAILING_PIPES.sub("", text).strip() or text
+    return TOOLS["trailing pipes"].sub("", text).strip() or text
 
 
 @cached(_COMMANDS_CACHED)
 def is_check(command: str) -> bool:
     """Return whether the command tests, builds, lints or runs something, so that its failure is news."""
     text = normalize_command(command)
-    return _READ_ONLY_COMMAND.match(text) is None and _CHECK_COMMAND.search(text) is not None
+    return TOOLS["read only"].match(text) is None and TOOLS["check"].search(text) is not None
 
 
 def is_read_only(command: str) -> bool:
     """Return whether the command only looks, so that neither its success nor its failure is news."""
-    return _READ_ONLY_COMMAND.match(normalize_command(command)) is not None
+    return TOOLS["read only"].match(normalize_command(command)) is not None

@@ -8,7 +8,7 @@ claim, so a plain `doesn't work` is enough. Conditions, yes-or-no questions and 
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
 from memd.distill import text as sentences
@@ -20,21 +20,9 @@ from memd.patterns import Table, compile_lazily
 from memd.text import content_stems, is_stop_word, stem, words
 
 DENIALS = Table("distill/proof/denials.toml")
-_AGENT_SAYS = DENIALS.compile("agent says", re.IGNORECASE)
-_AGENT_SAID = DENIALS.compile("agent said", re.IGNORECASE)
-_USER_SAYS = DENIALS.compile("user says", re.IGNORECASE)
-_PLAIN_NO = DENIALS.compile("plain no", re.IGNORECASE)
 _PLAIN_NO_WORDS = 4
-_CLAUSE_END = DENIALS.compile("clause end")
-_CONDITION = DENIALS.compile("condition", re.IGNORECASE)
 _WHEN = compile_lazily(r"^\W*when\b", re.IGNORECASE)
-_EXPLAINS_WHY = DENIALS.compile("explains why", re.IGNORECASE)
-_ASKS = DENIALS.compile("asks whether", re.IGNORECASE)
-_OTHER_THING = DENIALS.compile("other thing", re.IGNORECASE)
-_WORKS = DENIALS.compile("works", re.IGNORECASE)
-_ANSWERED_IT = DENIALS.compile("pronoun ends", re.IGNORECASE)
 GENERIC_STEMS = frozenset(map(stem, DENIALS.list_words("generic")))
-_CLAIMS_FIX = DENIALS.compile("claims fix", re.IGNORECASE)
 _SORTS = {sort: DENIALS.compile(sort, re.IGNORECASE) for sort in ("test", "build", "lint", "types")}
 _USER_CHARACTERS = 2_000
 
@@ -46,7 +34,7 @@ def name_sorts(text: str) -> frozenset[str]:
 
 def claims_fix(title: str) -> bool:
     """Return whether a title says that something is fixed, which takes proof."""
-    return _CLAIMS_FIX.search(title) is not None
+    return DENIALS["claims fix"].search(title) is not None
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,14 +63,17 @@ def find_denials(said: Utterance) -> list[Denial]:
     is_user = said.speaker == "User"
     text = sentences.extract_own_words(said.text)
     split = sentences.split_sentences(text[:_USER_CHARACTERS] if is_user else text)
-    found = []
-    for number, sentence in enumerate(split):
-        if (subject := _find_denied(sentence, split[number + 1 :], is_user=is_user)) is not None:
-            quote = sentences.clip_quote(sentence)
-            found.append(
-                Denial(said.event_id, said.at, said.speaker, quote, subject, name_sorts(sentence))
-            )
-    return found
+    found = (
+        (one, _find_denied(one, split[number:], is_user=is_user))
+        for number, one in enumerate(split, start=1)
+    )
+    return [
+        Denial(
+            said.event_id, said.at, said.speaker, sentences.clip_quote(one), subject, name_sorts(one)
+        )
+        for one, subject in found
+        if subject is not None
+    ]  # fmt: skip
 
 
 def find_story_denials(story: Story) -> list[Denial]:
@@ -98,18 +89,18 @@ def _find_denied(
     bare = sentences.blank_quotes(sentence)
     if _asks_whether(bare):
         return None
-    if is_user and _PLAIN_NO.match(bare) and len(words(bare)) <= _PLAIN_NO_WORDS:
+    if is_user and DENIALS["plain no"].match(bare) and len(words(bare)) <= _PLAIN_NO_WORDS:
         return frozenset()
-    if _OTHER_THING.search(bare):
+    if DENIALS["other thing"].search(bare):
         return None
-    for clause in _split_clauses(bare):
+    for clause in DENIALS["clause end"].split(bare):
         if is_user:
-            match = _USER_SAYS.search(clause)
+            match = DENIALS["user says"].search(clause)
         else:
-            match = _AGENT_SAYS.search(clause)
-            if match is None and (match := _AGENT_SAID.search(clause)):
+            match = DENIALS["agent says"].search(clause)
+            if match is None and (match := DENIALS["agent said"].search(clause)):
                 rest = [bare[bare.find(clause) + len(clause) :], *following]
-                match = None if any(_WORKS.search(one) for one in rest) else match
+                match = None if any(DENIALS["works"].search(one) for one in rest) else match
         if match and not _is_conditional(clause, match, bare):
             return _read_subject(clause[: match.start()])
     return None
@@ -117,30 +108,25 @@ def _find_denied(
 
 def _asks_whether(sentence: str) -> bool:
     """Return whether this is a question that yes or no answers; `why is it still red?` takes for granted that it is."""
-    if _EXPLAINS_WHY.match(sentence):
+    if DENIALS["explains why"].match(sentence):
         return False
-    return sentence.rstrip("\"')”» ").endswith("?") or _ASKS.match(sentence) is not None
-
-
-def _split_clauses(sentence: str) -> Iterator[str]:
-    start = 0
-    for match in _CLAUSE_END.finditer(sentence):
-        yield sentence[start : match.start()]
-        start = match.end()
-    yield sentence[start:]
+    return (
+        sentence.rstrip("\"')”» ").endswith("?")
+        or DENIALS["asks whether"].match(sentence) is not None
+    )
 
 
 def _is_conditional(clause: str, match: re.Match[str], sentence: str) -> bool:
     before = sentence[: sentence.find(clause) + match.start()]
     within = clause[: match.start()]
-    if _CONDITION.search(within) or _WHEN.match(within):
+    if DENIALS["condition"].search(within) or _WHEN.match(within):
         return True
     # `If you run it again, it still fails`: the condition is a clause of its own.
     return re.match(r"^\W*(?:if|unless|in case|should)\b", before, re.IGNORECASE) is not None
 
 
 def _read_subject(text: str) -> frozenset[str]:
-    if not text.strip() or _ANSWERED_IT.search(text):
+    if not text.strip() or DENIALS["pronoun ends"].search(text):
         return frozenset()
     telling = " ".join(word for word in words(text) if not is_stop_word(word.lower()))
     return frozenset(content_stems(telling)) - GENERIC_STEMS
@@ -148,20 +134,8 @@ def _read_subject(text: str) -> frozenset[str]:
 
 # ── A check that was silenced ──────────────────────────────────────────────────────────────────────
 
-_SKIP_MARKS = TOOLS.compile("skips a test")
-_ONLY_MARKS = TOOLS.compile("selects other tests")
-_IGNORED_STATUS = TOOLS.compile("ignores the status")
-_LEFT_OUT = TOOLS.compile("leaves out")
-_LEFT_OUT_IN_CONFIGURATION = TOOLS.compile("leaves out in configuration")
-_CONFIGURATION_FILE = TOOLS.compile("configuration")
-_SUPPRESSIONS = TOOLS.compile("suppresses")
 _SUPPRESSED_NAMES = compile_lazily(r"(?:[:=(\[]| )[ \t]*([\w@/-]+(?:,[ \t]*[\w@/-]+)*)")
 """What follows a mark: `:errcheck,gosec`, `[arg-type]`, `(dead_code)`, ` no-undef`."""
-_TEST_FILE = TOOLS.compile("test file")
-_TEST_DEFINITION = TOOLS.compile("test")
-_ASSERTIONS = TOOLS.compile("assertion", re.MULTILINE)
-_GENERATED = TOOLS.compile("generated")
-"""What a build or a run leaves behind: to remove it is how many a failure is mended."""
 SUPPRESSION = "its finding was suppressed"
 """By the way that linters and type checkers offer."""
 _CUT_OUTPUT = compile_lazily(r"\|&?\s*(?:head|tail|grep|egrep|rg|sed|awk)\b")
@@ -197,7 +171,7 @@ def _count_added(pattern: re.Pattern[str], edits: Iterable[FileEdit]) -> int:
 
 def is_configuration(path: str) -> bool:
     """Return whether a file sets up how a project is built or checked."""
-    return _CONFIGURATION_FILE.search(path) is not None
+    return TOOLS["configuration"].search(path) is not None
 
 
 def _suppresses_finding(edits: Iterable[FileEdit], failing: str) -> bool:
@@ -215,7 +189,7 @@ def _suppresses_finding(edits: Iterable[FileEdit], failing: str) -> bool:
 def _list_suppressions(text: str) -> list[tuple[str, str]]:
     """List (mark, name of what it suppresses, empty for all) of each suppression in a text."""
     found: list[tuple[str, str]] = []
-    for match in _SUPPRESSIONS.finditer(text):
+    for match in TOOLS["suppresses"].finditer(text):
         names = _SUPPRESSED_NAMES.match(text, match.end())
         given = re.findall(r"[\w@/-]+", names[1]) if names else [""]
         mark = " ".join(match.group().split())
@@ -228,15 +202,15 @@ def _find_marks(edits: Sequence[FileEdit]) -> str:
     setup = [e for e in edits if is_configuration(e.path) or _SCRIPT.search(e.path)]
     partial = [e for e in setup if not e.is_whole_file and is_configuration(e.path)]
     for reason, pattern, among in (
-        ("a test was marked to be skipped", _SKIP_MARKS, code),
-        ("other tests alone were selected", _ONLY_MARKS, code),
-        ("its failure was ignored", _IGNORED_STATUS, setup),
-        ("something was left out of it", _LEFT_OUT, list({*setup, *code})),
-        ("something was left out of it", _LEFT_OUT_IN_CONFIGURATION, partial),
+        ("a test was marked to be skipped", TOOLS["skips a test"], code),
+        ("other tests alone were selected", TOOLS["selects other tests"], code),
+        ("its failure was ignored", TOOLS["ignores the status"], setup),
+        ("something was left out of it", TOOLS["leaves out"], list({*setup, *code})),
+        ("something was left out of it", TOOLS["leaves out in configuration"], partial),
     ):
         if _count_added(pattern, among) > 0:
             return reason
-    is_commented = any(_comments_out(e) for e in code if _TEST_FILE.search(e.path))
+    is_commented = any(_comments_out(e) for e in code if TOOLS["test file"].search(e.path))
     return "a test was commented out" if is_commented else ""
 
 
@@ -247,10 +221,12 @@ def _comments_out(edit: FileEdit) -> bool:
 
 
 def _find_removed_tests(edits: Sequence[FileEdit], failing: str) -> str:
-    in_tests = [e for e in edits if _TEST_FILE.search(e.path) or _TEST_DEFINITION.search(e.old)]
+    in_tests = [
+        e for e in edits if TOOLS["test file"].search(e.path) or TOOLS["test"].search(e.old)
+    ]
     removed = {name for e in in_tests for name in _list_tests(e.old)}
     removed -= {name for e in edits for name in _list_tests(e.new)}
-    is_any = bool(removed) and not command_output.names_failed_tests(failing)
+    is_any = bool(removed) and not command_output.list_failed_tests(failing)
     is_rewritten = any(
         name not in edit.new
         for edit in in_tests
@@ -259,13 +235,13 @@ def _find_removed_tests(edits: Sequence[FileEdit], failing: str) -> str:
     )
     if is_any or is_rewritten or any(name in failing for name in removed):
         return "a test was removed or renamed"
-    fewer = _count_added(_ASSERTIONS, [e for e in in_tests if not e.is_whole_file]) < 0
+    fewer = _count_added(TOOLS["assertion"], [e for e in in_tests if not e.is_whole_file]) < 0
     emptied = any(not e.new.strip() and re.search(r"\bassert|expect\(", e.old) for e in in_tests)
     return "an assertion was removed" if fewer or emptied else ""
 
 
 def _list_tests(text: str) -> list[str]:
-    return [next(filter(None, m.groups()[::-1])) for m in _TEST_DEFINITION.finditer(text)]
+    return [next(filter(None, m.groups()[::-1])) for m in TOOLS["test"].finditer(text)]
 
 
 def _find_command_silencing(commands: Sequence[ShellCommand], failing: str) -> str:
@@ -303,14 +279,16 @@ def _find_file_silencing(words: Sequence[str], failing: str) -> str:
         for path in paths[:-1] if name == "mv" else paths:
             stem = re.escape(path.rstrip("/*").rsplit("/", 1)[-1])
             is_named = stem and re.search(rf"(?<![\w-]){stem}(?![\w-])", failing)
-            if not _GENERATED.search(path) and (is_named or _TEST_FILE.search(path)):
+            if not TOOLS["generated"].search(path) and (
+                is_named or TOOLS["test file"].search(path)
+            ):
                 return f"`{path}` was {'moved' if name == 'mv' else 'removed'}"
     is_in_place = any(map(_IN_PLACE.match, rest))  # without it, `sed` only prints
     if name in {"ed", "patch"} or (name in {"sed", "perl"} and is_in_place):
         text = " ".join(words)
-        if _SKIP_MARKS.search(text) or any(map(_TEST_FILE.search, paths)):
+        if TOOLS["skips a test"].search(text) or any(map(TOOLS["test file"].search, paths)):
             return "a test was changed by a command"
-        if _IGNORED_STATUS.search(text) or _SUPPRESSIONS.search(text):
+        if TOOLS["ignores the status"].search(text) or TOOLS["suppresses"].search(text):
             return "its failure was ignored"
     return ""
 

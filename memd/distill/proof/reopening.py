@@ -48,11 +48,6 @@ class PassedCheck:
     commands: tuple[ShellCommand, ...] = ()
     """Those before it, and the run."""
 
-    @property
-    def at(self) -> int:
-        """UTC milliseconds."""
-        return self.run.at
-
 
 def find_passed_checks(story: Story) -> tuple[PassedCheck, ...]:
     """The runs of an episode that prove a check and that nobody contradicts in it."""
@@ -91,9 +86,9 @@ def match_passed_checks(
         if not waiting or failure.rule == SILENCED:
             # What was skipped or removed passes for ever.
             continue
-        for run in sorted(runs, key=lambda one: one.at):
+        for run in sorted(runs, key=lambda one: one.run.at):
             covered = {w for w in waiting if any(checks.covers(p, w) for p in run.checks)}
-            if run.at <= failure.at or not covered:
+            if run.run.at <= failure.at or not covered:
                 continue
             if not find_silencing(run.edits, run.commands, [failed], run.run):
                 waiting -= covered
@@ -119,33 +114,28 @@ def close_failures(
     found = summaries.summaries_by_ids(tx, ids)
     failed = [(found[i], run) for i in ids if i in found and (run := _read_failed(tx, found[i]))]
     commands = {failure.id: run for failure, run in failed}
-    closed = [
-        (failure, passed)
-        for failure, passed in match_passed_checks(runs, failed)
-        if not _was_silenced(tx, failure, commands[failure.id], passed)
-        and _link_pass(tx, failure, passed, episode)
-    ]
-    for failure, passed in closed:
-        if (tells := turn or _find_turn(tx, failure)) is not None:
-            supersede.hide(tx, tells, failure.id, PASSED_LATER, _LATER, passed.at)
-    return frozenset(passed.run.event_id for _, passed in closed)
+    closed = set()
+    for failure, passed in match_passed_checks(runs, failed):
+        run = passed.run
+        edge = links.NewEdge(
+            "summary", str(failure.id), EdgeType.REFERENCES, "event", str(run.event_id), PASSED_LATER,
+            run.at, detail={"episode": episode},
+        )  # fmt: skip
+        # What is known already may have been disputed since: that stays open.
+        if not _was_silenced(tx, failure, commands[failure.id], passed) and links.add_edges(
+            tx, [edge]
+        ):
+            closed.add(run.event_id)
+            own_turn = _find_turns(tx, failure) if turn is None else [turn]
+            for tells in own_turn[:1]:
+                supersede.hide(tx, tells, failure.id, PASSED_LATER, _LATER, run.at)
+    return frozenset(closed)
 
 
-def _link_pass(tx: Connection, failure: Summary, passed: PassedCheck, episode: str) -> bool:
-    """Return whether it was not known yet that this run closes the failure; one that was disputed since stays open."""
-    edge = links.NewEdge(
-        "summary", str(failure.id), EdgeType.REFERENCES, "event", str(passed.run.event_id), PASSED_LATER,
-        passed.at, detail={"episode": episode},
-    )  # fmt: skip
-    return links.add_edges(tx, [edge]) > 0
-
-
-def _find_turn(tx: Connection, failure: Summary) -> int | None:
-    """The memory of the turn that a failure happened in."""
-    if failure.session_id is None or failure.episode is None:
-        return None
-    found = summaries.episode_summaries(tx, failure.session_id, failure.episode)
-    return next((one.id for one in found if one.rule.startswith("turn")), None)
+def _find_turns(tx: Connection, failure: Summary) -> list[int]:
+    """The memory of the turn that a failure happened in, if it is there."""
+    found = summaries.episode_summaries(tx, failure.session_id or 0, failure.episode or "")
+    return [one.id for one in found if one.rule.startswith("turn")]
 
 
 def read_closed(tx: Connection, due: Sequence[Episode]) -> dict[str, tuple[str, ...]]:
@@ -164,10 +154,8 @@ def _was_silenced(
     tx: Connection, failure: Summary, failed: ShellCommand, passed: PassedCheck
 ) -> bool:
     """Return whether the check was silenced in a turn between its failure and the run that passed."""
-    if failure.session_id is None:
-        return False
-    between = events.session_events(tx, failure.session_id, failure.at, _EVENTS_BETWEEN_MAX)
-    since = [e for e in between if failure.at < e.at < passed.at]
+    between = events.session_events(tx, failure.session_id or 0, failure.at, _EVENTS_BETWEEN_MAX)
+    since = [e for e in between if failure.at < e.at < passed.run.at]
     story = episodes.read_story(since, _context_of(tx, failure))
     return bool(find_silencing(story.edits, story.commands, [failed], passed.run))
 
@@ -184,10 +172,9 @@ def _read_failed(tx: Connection, failure: Summary) -> ShellCommand | None:
     """The command that failed; None if its event is gone."""
     sources = [number for number, _ in links.sources_of(tx, failure.id)]
     roots = _context_of(tx, failure).roots
-    for event in events.events_by_ids(tx, sources).values():
-        if command := episodes.read_command(event, roots):
-            return command
-    return None
+    found = events.events_by_ids(tx, sources).values()
+    commands = (episodes.read_command(event, roots) for event in found)
+    return next(filter(None, commands), None)
 
 
 def settle_failures(
@@ -251,20 +238,19 @@ def _find_disputed(
         if one.closed_at <= denial.at and not (one.is_own and one.closed_in == episode)
     ]
     found = summaries.summaries_by_ids(tx, [one.summary_id for one in closed])
-    about: list[ClosedFailure] = []
-    for one in closed:
+
+    def is_meant(one: ClosedFailure) -> bool:
         summary = found[one.summary_id]
         stems = frozenset(content_stems(f"{summary.title} {summary.body}"))
         is_own = one.session_id == session.id or not one.is_own
         if not denial.concerns(stems, summary.body.partition(" failed: ")[0]):
-            continue
-        if not denial.subject:
-            prompts = events.count_prompts(tx, session.id, one.closed_at, denial.at)
-            is_meant = is_own and prompts <= _PROMPTS_MAX
-        else:
-            is_meant = is_own or len(denial.subject & stems) >= _STEMS_SHARED_MIN
-        if is_meant:
-            about.append(one)
+            return False
+        if denial.subject:
+            return is_own or len(denial.subject & stems) >= _STEMS_SHARED_MIN
+        prompts = events.count_prompts(tx, session.id, one.closed_at, denial.at)
+        return is_own and prompts <= _PROMPTS_MAX
+
+    about = list(filter(is_meant, closed))
     return [one for one in about if one.closed_in == about[0].closed_in]
 
 

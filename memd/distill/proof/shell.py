@@ -104,15 +104,14 @@ def _parse_nested(
     text: str, directory: str, assignments: frozenset[str], depth: int
 ) -> tuple[SimpleCommand, ...]:
     tokens = _read_tokens(text)
-    if tokens is None or any(kind == "word" and word in _KEYWORDS for kind, word in tokens):
-        return (_make_opaque(text, directory, assignments),)
-    parts = _read_parts(tokens, directory, assignments)
-    if len(parts) > _COMMANDS_MAX:
-        return (_make_opaque(text, directory, assignments),)
-    stops_at_failure = any(
-        p.words[0] == "set" and any(map(_STOPS_AT_FAILURE.match, p.words)) for p in parts
-    )
-    has_pipefail = any(p.words[0] == "set" and "pipefail" in p.words for p in parts)
+    is_plain = tokens is not None and not any(k == "word" and w in _KEYWORDS for k, w in tokens)
+    parts = _read_parts(tokens, directory, assignments) if tokens and is_plain else []
+    if not is_plain or len(parts) > _COMMANDS_MAX:
+        # A line that is only equal to itself.
+        return (SimpleCommand((" ".join(text.split()),), assignments, directory, has_status=False),)
+    set_options = [word for part in parts if part.words[0] == "set" for word in part.words]
+    stops_at_failure = any(map(_STOPS_AT_FAILURE.match, set_options))
+    has_pipefail = "pipefail" in set_options
     found: list[SimpleCommand] = []
     for number, part in enumerate(parts):
         if part.words[0] in _IGNORED_SETUP:
@@ -246,11 +245,6 @@ def _list_inner(
     if inner is not None:
         yield from _list_started(inner, directory, depth + 1)
     yield StartedCommand(command.words, directory, writes)
-
-
-def _make_opaque(text: str, directory: str, assignments: frozenset[str]) -> SimpleCommand:
-    """A line that is only equal to itself."""
-    return SimpleCommand((" ".join(text.split()),), assignments, directory, has_status=False)
 
 
 def _read_tokens(text: str) -> list[tuple[str, str]] | None:

@@ -97,11 +97,9 @@ def _read_texts_of_turn(story: Story) -> Iterator[Candidate]:
 
 
 def _read_message(message: str, origin: str, head: int, tail: int) -> Iterator[Candidate]:
-    statements = [(one.text, one.form, one.leads) for one in read_statements(message)]
-    kept = statements
-    if len(statements) > head + tail:
-        kept = [*statements[:head], *statements[len(statements) - tail :]]
-    yield from _make_candidates(kept, origin, len(statements))
+    found = [(one.text, one.form, one.leads) for one in read_statements(message)]
+    kept = [*found[:head], *found[max(head, len(found) - tail) :]]
+    yield from _make_candidates(kept, origin, len(found))
 
 
 def _make_candidates(
@@ -177,6 +175,7 @@ class TurnTexts:
 def read_texts(story: Story) -> TurnTexts:
     """The texts of a turn."""
     typed = [one.said.text for one in story.refusals] + [one.answer.text for one in story.questions]
+    commits = (run.command[:400] for run in story.commands if "git commit" in run.command)
     return TurnTexts(
         prompt=story.prompt[:_PROMPT_CHARACTERS],
         closing=story.told[:_READ_CHARACTERS],
@@ -184,9 +183,7 @@ def read_texts(story: Story) -> TurnTexts:
         typed=" ".join(typed)[:2000],
         files=tuple(path.rsplit("/", 1)[-1] for path in story.edited[:12]),
         changed=" ".join(e.new[:400] for e in story.edits[:12])[:4000],
-        commits=" ".join(c.command[:400] for c in story.commands if "git commit" in c.command)[
-            :2000
-        ],
+        commits=" ".join(commits)[:2000],
         commands=len(story.commands),
         edits=len(story.edits),
     )

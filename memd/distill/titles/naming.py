@@ -37,18 +37,8 @@ _PART_MIN = 30
 _NEW_STEMS_MIN = 2
 _WORDS_MIN, _SHORT_WORDS, _FILES_MAX = 4, 5, 3
 _REASONS_MAX = 3
-_PENALTIES = {
-    "cut": 0.03,
-    "pair": 0.05,
-    "not told at the end": 0.05,
-    "leads to what follows": 0.1,
-    "says what is done next": 0.06,
-    "few words": 0.15,
-    "broken off": 0.2,
-    "asks": 0.5,
-    "claims a fix": 0.1,
-}
-"""Costs of a form, in shares of the words of a title."""
+_PAIR_PENALTY = 0.05
+"""The cost of a form, in shares of the words of a title."""
 _NEXT = re.compile(r"^(?:i|let|now|here|ok)\b", re.IGNORECASE)
 _AFTER = re.compile(r":\s+|\s[–—-]\s+")
 
@@ -119,30 +109,24 @@ def _list_parts(
     for number in order[:_TRIED_MAX]:
         one = found[number]
         for text in _list_shortened(one.text):
-            penalty = sum(
-                _PENALTIES[name] for name in _list_penalties(text, one, is_proven=is_proven)
-            )
             is_asked = one.origin in ("prompt", "plan")
+            penalty = _rate_form(text, one, is_proven=is_proven)
             yield _TitlePart(text, number, is_asked, stem_set(text), ratings[number], penalty)
 
 
-def _list_penalties(text: str, one: Candidate, *, is_proven: bool) -> Iterator[str]:
-    if text != one.text:
-        yield "cut"
-    if one.origin in ("prompt", "first"):
-        yield "not told at the end"
-    if one.leads:
-        yield "leads to what follows"
-    if _NEXT.match(text):
-        yield "says what is done next"
-    if len(text.split()) < _WORDS_MIN and text.isascii():
-        yield "few words"
-    if text.endswith("…"):
-        yield "broken off"
-    if is_question(text):
-        yield "asks"
-    if not is_proven and claims_fix(text):
-        yield "claims a fix"
+def _rate_form(text: str, one: Candidate, *, is_proven: bool) -> float:
+    """Rate how far a form is from that of a title, in shares of its words."""
+    costs = (
+        (0.03, text != one.text),
+        (0.05, one.origin in ("prompt", "first")),  # not told at the end
+        (0.1, one.leads),
+        (0.06, _NEXT.match(text)),  # it says what is done next
+        (0.15, len(text.split()) < _WORDS_MIN and text.isascii()),
+        (0.2, text.endswith("…")),
+        (0.5, is_question(text)),
+        (0.1, not is_proven and claims_fix(text)),
+    )
+    return sum(cost for cost, applies in costs if applies)
 
 
 def _list_shortened(text: str) -> tuple[str, ...]:
@@ -174,14 +158,13 @@ def _choose_best_parts(
         if (rated := rate(one.stems, one)) > best_rate:
             best, best_rate = (one,), rated
         for other in parts:
-            if other.sentence <= one.sentence:
-                continue
-            if len(one.text) + len(other.text) + 2 > TITLE_CHARACTERS:
-                continue
-            if min(len(one.stems - other.stems), len(other.stems - one.stems)) < _NEW_STEMS_MIN:
-                continue
-            rated = rate(one.stems | other.stems, one, other) - _PENALTIES["pair"]
-            if rated > best_rate:
+            if (
+                other.sentence > one.sentence
+                and len(one.text) + len(other.text) + 2 <= TITLE_CHARACTERS
+                and len(one.stems - other.stems) >= _NEW_STEMS_MIN
+                and len(other.stems - one.stems) >= _NEW_STEMS_MIN
+                and (rated := rate(one.stems | other.stems, one, other) - _PAIR_PENALTY) > best_rate
+            ):
                 best, best_rate = (one, other), rated
     return best
 

@@ -7,13 +7,11 @@ holds the interpreter's lock while others wait for it.
 
 import json
 import os
-import select
+import socket
 import subprocess
 import sys
 import threading
-import time
 from collections.abc import Sequence
-from contextlib import suppress
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -55,6 +53,8 @@ class ModelProcess:
         self._nice = nice
         self._lock = threading.Lock()
         self._process: subprocess.Popen[bytes] | None = None
+        self._socket: socket.socket | None = None
+        """The process's stdin and stdout."""
         self._model: AddedModel | None = None
         self._is_closed = False
 
@@ -117,41 +117,41 @@ class ModelProcess:
             return False
         self._end()
         digest = (model.digest,) if checks else ()
+        self._socket, theirs = socket.socketpair()
         try:
             self._process = subprocess.Popen(  # noqa: S603  # this Python, our own module
                 [sys.executable, "-I", "-S", "-c", _BOOT, _list_import_paths(), model.folder, str(model.heads),
                  str(model.context), str(self._idle_s), str(self._nice), *digest],
-                stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, bufsize=0,
+                stdin=theirs.fileno(), stdout=theirs.fileno(), stderr=subprocess.DEVNULL,
                 env={**os.environ, **_ONE_THREAD}, start_new_session=True,
             )  # fmt: skip
         except OSError as error:
             raise EngineFailed(
                 f"the process of {model.name} cannot be started: {error.strerror}"
             ) from error
+        finally:
+            theirs.close()
         self._model = model
         return True
 
     def _exchange(self, body: bytes) -> bytes | None:
         """Send a request and return the reply; None if the process has ended. Raises EngineFailed if it hangs."""
-        process = self._process
-        assert process is not None
-        assert process.stdin is not None
-        assert process.stdout is not None
-        until = time.monotonic() + REPLY_TIMEOUT_S
+        assert self._process is not None
+        assert self._socket is not None
+        self._socket.settimeout(REPLY_TIMEOUT_S)
         try:
-            _write(
-                process.stdin.fileno(), len(body).to_bytes(_LENGTH_BYTES, "little") + body, until
-            )
-            length = int.from_bytes(_read(process.stdout.fileno(), _LENGTH_BYTES, until), "little")
-            return _read(process.stdout.fileno(), min(length, _REPLY_BYTES_MAX), until)
-        except (EOFError, OSError) as error:
-            if isinstance(error, TimeoutError):
-                process.kill()
-                process.wait()
-                raise EngineFailed(
-                    f"the process of the model took longer than {REPLY_TIMEOUT_S:g} s"
-                ) from None
+            self._socket.sendall(len(body).to_bytes(_LENGTH_BYTES, "little") + body)
+            with self._socket.makefile("rb") as file:
+                length = int.from_bytes(file.read(_LENGTH_BYTES), "little")
+                reply = file.read(min(length, _REPLY_BYTES_MAX))
+        except TimeoutError:
+            self._end()
+            raise EngineFailed(
+                f"the process of the model took longer than {REPLY_TIMEOUT_S:g} s"
+            ) from None
+        except OSError:
             return None
+        return reply if reply and len(reply) == length else None
 
     def _has_ended_by_itself(self) -> bool:
         assert self._process is not None
@@ -160,15 +160,12 @@ class ModelProcess:
     def _end(self) -> str:
         """End the process; return how it ended, in words."""
         process, self._process = self._process, None
+        if self._socket is not None:
+            self._socket.close()
         if process is None:
             return "has ended"
         process.kill()
-        status = process.wait()
-        for stream in (process.stdin, process.stdout):
-            if stream is not None:
-                with suppress(OSError):
-                    stream.close()
-        return explain_status(status)
+        return explain_status(process.wait())
 
 
 def _parse_reply(model: AddedModel, reply: bytes, count: int) -> Vectors:
@@ -187,35 +184,6 @@ def _list_import_paths() -> str:
     """Where modules are imported from, as JSON; the process starts without looking for them again."""
     own = str(Path(memd.__file__).resolve().parent.parent)
     return json.dumps([own, *(path for path in sys.path if path and path != own)])
-
-
-def _write(handle: int, data: bytes, until: float) -> None:
-    left = memoryview(data)
-    os.set_blocking(handle, False)
-    while left:
-        _wait(handle, select.POLLOUT, until)
-        with suppress(BlockingIOError):
-            left = left[os.write(handle, left) :]
-
-
-def _read(handle: int, count: int, until: float) -> bytes:
-    """Read exactly this many bytes. Raises EOFError, TimeoutError."""
-    whole = bytearray()
-    while len(whole) < count:
-        _wait(handle, select.POLLIN, until)
-        part = os.read(handle, count - len(whole))
-        if not part:
-            raise EOFError
-        whole += part
-    return bytes(whole)
-
-
-def _wait(handle: int, event: int, until: float) -> None:
-    # Not `select.select`, which takes no descriptor above 1,023.
-    waiter = select.poll()
-    waiter.register(handle, event)
-    if not waiter.poll(max(0.0, until - time.monotonic()) * 1000):
-        raise TimeoutError
 
 
 # ── The provider ──────────────────────────────────────────────────────────────────────────────────

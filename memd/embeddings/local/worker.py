@@ -65,5 +65,5 @@ def _reply(kind: bytes, body: bytes) -> None:
     try:
         while whole:
             whole = whole[os.write(_STDOUT, whole) :]
-    except BrokenPipeError:
+    except ConnectionError:
         sys.exit(0)  # the daemon has gone

@@ -5,6 +5,7 @@ same in a large vault.
 """
 
 import heapq
+import itertools
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 
@@ -14,7 +15,7 @@ from memd.models import Authority, Kind, Session, Summary
 from memd.store.filter import Filter, marks
 from memd.store.judgments import AUTHORITY
 from memd.store.projects import sessions
-from memd.store.queries import count_rows
+from memd.store.queries import count_rows, fetch_all, fetch_int
 from memd.store.summaries import summaries_by_ids
 
 Cursor = tuple[int, int]
@@ -41,16 +42,22 @@ def newest_ids(
     if choice.authorities:
         where += f" AND {AUTHORITY.format('s')} IN ({marks(choice.authorities)})"
         values += tuple(int(one) for one in choice.authorities)
-    found: list[list[Cursor]] = []
-    for place, bound in _choose_places(wanted, choice):
-        rows = tx.execute(
-            f"SELECT s.at, s.id FROM summaries s WHERE {where} AND {place}"
-            " AND (s.at, s.id) < (?, ?) ORDER BY s.at DESC, s.id DESC LIMIT ?",
-            (*values, *bound, *after, limit),
-        )
-        found.append([(int(at), int(number)) for at, number in rows])
-    newest = heapq.merge(*found, reverse=True)
-    return [number for _, (_, number) in zip(range(limit), newest, strict=False)]
+    sql = (
+        f"SELECT s.at, s.id FROM summaries s WHERE {where} AND {{}}"
+        " AND (s.at, s.id) < (?, ?) ORDER BY s.at DESC, s.id DESC LIMIT ?"
+    )
+    return _merge_newest(
+        (
+            fetch_all(tx, sql.format(place), (*values, *bound, *after, limit))
+            for place, bound in _choose_places(wanted, choice)
+        ),
+        limit,
+    )
+
+
+def _merge_newest(pages: Iterable[list[Cursor]], limit: int) -> list[int]:
+    newest = heapq.merge(*pages, reverse=True)
+    return [number for _, number in itertools.islice(newest, limit)]
 
 
 def _choose_places(wanted: Filter, choice: MemoryChoice) -> list[tuple[str, tuple[object, ...]]]:
@@ -90,26 +97,17 @@ def newest_sessions(
     tx: Connection, project_ids: Sequence[int], after: Cursor, limit: int
 ) -> list[SessionRow]:
     """A page of the sessions of these projects, the one that began last first."""
-    found: list[list[Cursor]] = []
-    for project in project_ids:
-        rows = tx.execute(
-            "SELECT started_at, id FROM sessions WHERE project_id = ? AND (started_at, id) < (?, ?)"
-            " ORDER BY started_at DESC, id DESC LIMIT ?",
-            (project, *after, limit),
-        )
-        found.append([(int(at), int(number)) for at, number in rows])
-    newest = heapq.merge(*found, reverse=True)
-    ids = [number for _, (_, number) in zip(range(limit), newest, strict=False)]
+    sql = (
+        "SELECT started_at, id FROM sessions WHERE project_id = ? AND (started_at, id) < (?, ?)"
+        " ORDER BY started_at DESC, id DESC LIMIT ?"
+    )
+    pages = (fetch_all(tx, sql, (project, *after, limit)) for project in project_ids)
+    ids = _merge_newest(pages, limit)
     known = sessions(tx, ids)
+    shown = "injections WHERE session_id = ? AND NOT held"
+    counted = ("summaries WHERE session_id = ?", shown, f"{shown} AND outcome = 'used'")
     return [
-        SessionRow(
-            known[number],
-            count_rows(tx, "summaries WHERE session_id = ?", (number,)),
-            count_rows(tx, "injections WHERE session_id = ? AND NOT held", (number,)),
-            count_rows(
-                tx, "injections WHERE session_id = ? AND outcome = 'used' AND NOT held", (number,)
-            ),
-        )
+        SessionRow(known[number], *(count_rows(tx, rows, (number,)) for rows in counted))
         for number in ids
     ]
 
@@ -141,11 +139,8 @@ def count_kinds(tx: Connection, project_ids: Sequence[int], since: int) -> list[
             (since, *project_ids),
         )
     }
-    rows = tx.execute(
-        f"SELECT kind, count(*) FROM summaries WHERE project_id IN ({places}) GROUP BY kind"
-        " ORDER BY 2 DESC, 1",
-        tuple(project_ids),
-    )
+    sql = f"SELECT kind, count(*) FROM summaries WHERE project_id IN ({places}) GROUP BY kind ORDER BY 2 DESC, 1"
+    rows = fetch_all(tx, sql, project_ids)
     return [KindCount(kind, count, *hidden.get(kind, (0, 0))) for kind, count in rows]
 
 
@@ -158,13 +153,12 @@ def latest_pairs(
     tx: Connection, project_ids: Sequence[int], limit: int
 ) -> list[tuple[int, int, str]]:
     """(newer, older, rule) of the supersessions that were made last and hold, the latest first."""
-    rows = tx.execute(
+    sql = (
         "SELECT x.newer_id, x.older_id, x.rule FROM supersessions x CROSS JOIN summaries s ON s.id = x.older_id"
         f" WHERE x.undone_at IS NULL AND s.project_id IN ({marks(project_ids)})"
-        " ORDER BY x.id DESC LIMIT ?",
-        (*project_ids, limit),
+        " ORDER BY x.id DESC LIMIT ?"
     )
-    return [(int(newer), int(older), str(rule)) for newer, older, rule in rows]
+    return fetch_all(tx, sql, (*project_ids, limit))
 
 
 # ── Activity ─────────────────────────────────────────────────────────────────────────────────────
@@ -203,11 +197,8 @@ def count_activity(tx: Connection, project_ids: Sequence[int], grid: TimeGrid) -
     kinds = [kind.value for kind in Kind]
 
     def count_steps(source: str, at: str, values: Sequence[object]) -> tuple[int, ...]:
-        rows = tx.execute(
-            f"SELECT ({at} - ?) / ?, count(*) FROM {source} GROUP BY 1",
-            (grid.since, grid.step_ms, *values),
-        )
-        return _fill_steps(grid, rows)
+        sql = f"SELECT ({at} - ?) / ?, count(*) FROM {source} GROUP BY 1"
+        return _fill_steps(grid, tx.execute(sql, (grid.since, grid.step_ms, *values)))
 
     return Activity(
         events=_count_events(tx, project_ids, grid),
@@ -229,23 +220,21 @@ def count_activity(tx: Connection, project_ids: Sequence[int], grid: TimeGrid) -
 
 def _count_events(tx: Connection, project_ids: Sequence[int], grid: TimeGrid) -> tuple[int, ...]:
     """The events of each step; of a long time those of the sessions that began in it, which is quicker."""
-    places, values = marks(project_ids), (grid.since, grid.step_ms)
-    if grid.until - grid.since > _LONG_MS:
-        rows = tx.execute(
-            "SELECT (n.started_at - ?) / ?,"
-            " sum((SELECT count(*) FROM events e WHERE e.session_id = n.id)) FROM sessions n"
-            f" WHERE n.project_id IN ({places}) AND n.started_at >= ? AND n.started_at < ? GROUP BY 1",
-            (*values, *project_ids, grid.since, grid.until),
-        )
-        return _fill_steps(grid, rows)
-    span = grid.since, grid.until
-    rows = tx.execute(
+    places, values, span = marks(project_ids), (grid.since, grid.step_ms), (grid.since, grid.until)
+    sql = (
         "SELECT (e.at - ?) / ?, count(*) FROM sessions n"
         " JOIN events e ON e.session_id = n.id AND e.at >= ? AND e.at < ?"
-        f" WHERE n.project_id IN ({places}) AND n.last_event_at >= ? AND n.started_at < ? GROUP BY 1",
-        (*values, *span, *project_ids, *span),
+        f" WHERE n.project_id IN ({places}) AND n.last_event_at >= ? AND n.started_at < ? GROUP BY 1"
     )
-    return _fill_steps(grid, rows)
+    given = (*values, *span, *project_ids, *span)
+    if grid.until - grid.since > _LONG_MS:
+        sql = (
+            "SELECT (n.started_at - ?) / ?,"
+            " sum((SELECT count(*) FROM events e WHERE e.session_id = n.id)) FROM sessions n"
+            f" WHERE n.project_id IN ({places}) AND n.started_at >= ? AND n.started_at < ? GROUP BY 1"
+        )
+        given = (*values, *project_ids, *span)
+    return _fill_steps(grid, tx.execute(sql, given))
 
 
 def _fill_steps(grid: TimeGrid, rows: Iterable[tuple[int, int]]) -> tuple[int, ...]:
@@ -258,18 +247,14 @@ def _fill_steps(grid: TimeGrid, rows: Iterable[tuple[int, int]]) -> tuple[int, .
 
 def find_time_span(tx: Connection, project_ids: Sequence[int]) -> tuple[int, int] | None:
     """Return the times of the first and the last memory of these projects; None without any."""
-    bounds = [
-        row
+    # Each of one project and kind, which an index answers at once.
+    times = [
+        at
         for project in project_ids
         for kind in Kind
-        for row in tx.execute(
-            "SELECT min(at), max(at) FROM (SELECT (SELECT min(at) FROM summaries WHERE project_id = ?1"
-            " AND kind = ?2) AS at UNION ALL SELECT (SELECT max(at) FROM summaries WHERE project_id = ?1"
-            " AND kind = ?2))",
-            (project, kind.value),
-        )
-        if row[0] is not None
-    ]
-    if not bounds:
-        return None
-    return min(int(first) for first, _ in bounds), max(int(last) for _, last in bounds)
+        for extreme in ("min(at)", "max(at)")
+        if (at := fetch_int(
+            tx, f"SELECT {extreme} FROM summaries WHERE project_id = ? AND kind = ?", (project, kind)
+        )) is not None
+    ]  # fmt: skip
+    return (min(times), max(times)) if times else None

@@ -11,8 +11,8 @@ from typing import Literal, get_args
 from apsw import Connection
 
 from memd.models import GLOBAL_PROJECT, Authority, Kind, Summary, Tier
-from memd.store.filter import NOT_SUPERSEDED, marks
-from memd.store.queries import fetch_ids, has_rows
+from memd.store.filter import HIDES, NOT_SUPERSEDED, marks
+from memd.store.queries import fetch_all, fetch_first, fetch_ids, has_rows
 from memd.store.summaries import summaries_by_ids
 
 Verdict = Literal["kept", "seen", "everywhere", "rejected"]
@@ -56,17 +56,14 @@ class Review:
 
 def read_review(tx: Connection, summary_id: int) -> Review | None:
     """Return what the user said of a memory; None if nothing yet."""
-    row = tx.execute("SELECT * FROM reviews WHERE summary_id = ?", (summary_id,)).fetchone()
-    return Review(*row) if row else None
+    return fetch_first(tx, Review, "SELECT * FROM reviews WHERE summary_id = ?", (summary_id,))
 
 
 def put_review(tx: Connection, review: Review) -> None:
     """Write a review in the place of any other of its memory, which starts again as one that is not used."""
     tx.execute("UPDATE uses SET ignored = 0 WHERE summary_id = ?", (review.summary_id,))
-    tx.execute(
-        "INSERT OR REPLACE INTO reviews VALUES (?, ?, ?, ?)",
-        (review.summary_id, review.verdict, review.at, review.follows),
-    )
+    sql = "INSERT OR REPLACE INTO reviews VALUES (?, ?, ?, ?)"
+    tx.execute(sql, (review.summary_id, review.verdict, review.at, review.follows))
 
 
 def drop_review(tx: Connection, summary_id: int) -> None:
@@ -84,33 +81,43 @@ def rejected_summaries(tx: Connection, project_id: int | None = None) -> list[Su
     condition = "v.verdict = 'rejected' AND v.follows IS NULL"
     if not has_rejected(tx):
         return []
-    ids = fetch_ids(
-        tx,
+    sql = (
         f"SELECT s.id FROM reviews v JOIN summaries s ON s.id = v.summary_id WHERE {condition}"
         " AND (?1 IS NULL OR s.project_id = ?1 OR s.project_id = (SELECT id FROM projects WHERE key = ?2))"
-        " ORDER BY s.id",
-        (project_id, GLOBAL_PROJECT),
+        " ORDER BY s.id"
     )
+    ids = fetch_ids(tx, sql, (project_id, GLOBAL_PROJECT))
     return list(summaries_by_ids(tx, ids).values())
+
+
+def replaced_statements(tx: Connection, project_id: int) -> list[tuple[Summary, int]]:
+    """Return what is stated in a project and was replaced, with the time of what replaces it, UTC milliseconds."""
+    rows = tx.execute(
+        "SELECT s.id, max(n.at) FROM supersessions x JOIN summaries s ON s.id = x.older_id"
+        f" JOIN summaries n ON n.id = x.newer_id WHERE {HIDES} AND s.project_id = ?"
+        f" AND s.kind IN ({marks(STATED_KINDS)}) GROUP BY s.id",
+        (project_id, *STATED_KINDS),
+    )
+    times = {int(number): int(at) for number, at in rows}
+    return [(one, times[one.id]) for one in summaries_by_ids(tx, list(times)).values()]
 
 
 def count_repeats(tx: Connection, summary_ids: Sequence[int]) -> dict[int, int]:
     """Rejected memory → how many others have said the same since."""
-    rows = tx.execute(
-        f"SELECT follows, count(*) FROM reviews WHERE follows IN ({marks(summary_ids)}) GROUP BY 1",
-        tuple(summary_ids),
+    sql = (
+        f"SELECT follows, count(*) FROM reviews WHERE follows IN ({marks(summary_ids)}) GROUP BY 1"
     )
-    return {int(number): int(count) for number, count in rows}
+    return dict(tx.execute(sql, tuple(summary_ids)))
 
 
 def describe_doubts(tx: Connection, summaries: Iterable[Summary], now: int) -> dict[int, str]:
     """Memory → why the user is asked whether it still holds: shown in many sessions, or old, and never used."""
     found = list(summaries)
-    rows = tx.execute(
-        f"SELECT summary_id, count + helped, ignored FROM uses WHERE summary_id IN ({marks(found)})",
-        tuple(one.id for one in found),
+    sql = (
+        f"SELECT summary_id, count + helped, ignored FROM uses WHERE summary_id IN ({marks(found)})"
     )
-    uses = {int(number): (int(used), int(ignored)) for number, used, ignored in rows}
+    rows = fetch_all(tx, sql, [one.id for one in found])
+    uses = {number: (used, ignored) for number, used, ignored in rows}
     doubts = {}
     for one in found:
         used, ignored = uses.get(one.id, (0, 0))
@@ -126,12 +133,11 @@ def waiting_ids(
 ) -> list[int]:
     """The memories that wait in the inbox: those that nobody uses, then those of the newest session, each in order of time."""
     where, values = _waiting_condition(project_ids, now)
-    return fetch_ids(
-        tx,
+    sql = (
         f"SELECT s.id FROM summaries s LEFT JOIN sessions n ON n.id = s.session_id WHERE {where}"
-        f" ORDER BY {_IS_UNUSED} DESC, coalesce(n.started_at, s.created_at) DESC, s.session_id DESC, s.at, s.id LIMIT ?",
-        (*values, limit),
+        f" ORDER BY {_IS_UNUSED} DESC, coalesce(n.started_at, s.created_at) DESC, s.session_id DESC, s.at, s.id LIMIT ?"
     )
+    return fetch_ids(tx, sql, (*values, limit))
 
 
 def count_waiting(tx: Connection, project_ids: Iterable[int] | None, now: int) -> int:
@@ -164,13 +170,12 @@ _RULES_MAX = 500
 
 def live_rules(tx: Connection, project_ids: Sequence[int], now: int) -> list[Summary]:
     """The instructions and preferences of these projects that hold now, whoever said them, oldest first."""
-    ids = fetch_ids(
-        tx,
+    sql = (
         f"SELECT s.id FROM summaries s WHERE s.project_id IN ({marks(project_ids)}) AND s.kind IN ({marks(RULE_KINDS)})"
         " AND s.archived_at IS NULL AND (s.expires_at IS NULL OR s.expires_at > ?)"
-        f" AND {NOT_SUPERSEDED} ORDER BY s.at DESC LIMIT {_RULES_MAX}",
-        (*project_ids, *(kind.value for kind in RULE_KINDS), now),
+        f" AND {NOT_SUPERSEDED} ORDER BY s.at DESC LIMIT {_RULES_MAX}"
     )
+    ids = fetch_ids(tx, sql, (*project_ids, *(kind.value for kind in RULE_KINDS), now))
     found = summaries_by_ids(tx, ids)
     return [found[number] for number in sorted(ids)]
 
@@ -258,6 +263,4 @@ def latest_changes(
         " ORDER BY at DESC, last DESC, one DESC LIMIT ?4",
         (edited, undone, name, limit),
     )
-    return [
-        Change(row[0], row[1], int(row[2]), row[3], row[4], str(row[5]), row[6]) for row in rows
-    ]
+    return [Change(*row[:7]) for row in rows]

@@ -6,14 +6,21 @@ and this one does not understand: it is kept and passed on.
 """
 
 import json
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
 from apsw import Connection
 
 from memd.store.filter import marks
-from memd.store.queries import compact_json, fetch_int
+from memd.store.queries import (
+    compact_json,
+    fetch_all,
+    fetch_column,
+    fetch_first,
+    fetch_rows,
+    last_id,
+)
 from memd.text import digest
 
 RegisterName = tuple[str, str, str, str]
@@ -53,16 +60,14 @@ class Register:
 
 def read_register(tx: Connection, name: RegisterName) -> Register | None:
     """One register, or None."""
-    row = tx.execute(
-        f"SELECT {_COLUMNS} FROM sync_records WHERE (kind, one, link, other) = (?, ?, ?, ?)", name
-    ).fetchone()
-    return Register(*row) if row else None
+    sql = f"SELECT {_COLUMNS} FROM sync_records WHERE (kind, one, link, other) = (?, ?, ?, ?)"
+    return fetch_first(tx, Register, sql, name)
 
 
-def read_registers(tx: Connection, kind: str) -> Iterator[Register]:
+def read_registers(tx: Connection, kind: str) -> list[Register]:
     """Every register of one kind."""
-    for row in tx.execute(f"SELECT {_COLUMNS} FROM sync_records WHERE kind = ?", (kind,)):
-        yield Register(*row)
+    sql = f"SELECT {_COLUMNS} FROM sync_records WHERE kind = ?"
+    return fetch_rows(tx, Register, sql, (kind,))
 
 
 def write_register(tx: Connection, new: Register) -> None:
@@ -80,38 +85,32 @@ def write_register(tx: Connection, new: Register) -> None:
 
 def note_shown(tx: Connection, name: RegisterName, shown: str) -> None:
     """Note what the tables say of it now; it is no new version."""
-    tx.execute(
-        "UPDATE sync_records SET shown = ? WHERE (kind, one, link, other) = (?, ?, ?, ?)",
-        (shown, *name),
-    )
+    sql = "UPDATE sync_records SET shown = ? WHERE (kind, one, link, other) = (?, ?, ?, ?)"
+    tx.execute(sql, (shown, *name))
 
 
 def drop_registers_of(tx: Connection, uid: str) -> None:
     """Drop every register but its erasure that refers to a memory."""
     for column in ("one", "other"):
-        tx.execute(
-            f"DELETE FROM sync_records WHERE {column} >= ?1 || '+' AND {column} < ?1 || ','"
-            " AND kind <> 'forget'",
-            (uid,),
-        )
+        sql = f"DELETE FROM sync_records WHERE {column} >= ?1 || '+' AND {column} < ?1 || ',' AND kind <> 'forget'"
+        tx.execute(sql, (uid,))
 
 
 def latest_registers(
     tx: Connection, devices: Iterable[str], after: int, kinds: Iterable[str]
-) -> Iterator[Register]:
+) -> list[Register]:
     """Return the latest registers of these devices with ids above this one, by id; and all that are forgotten."""
     speakers, wanted = tuple(devices), tuple(kinds)
-    for row in tx.execute(
+    sql = (
         f"SELECT {_COLUMNS} FROM sync_records WHERE (device IN ({marks(speakers)}) OR kind = 'forget') AND id > ?"
-        f" AND kind IN ({marks(wanted)}) ORDER BY id",
-        (*speakers, after, *wanted),
-    ):
-        yield Register(*row)
+        f" AND kind IN ({marks(wanted)}) ORDER BY id"
+    )
+    return fetch_rows(tx, Register, sql, (*speakers, after, *wanted))
 
 
 def last_register_id(tx: Connection) -> int:
     """The id of the newest version of any register; 0 without any."""
-    return fetch_int(tx, "SELECT max(id) FROM sync_records") or 0
+    return last_id(tx, "sync_records")
 
 
 # ── Places ─────────────────────────────────────────────────────────────────────────────────────
@@ -137,22 +136,21 @@ def read_target(tx: Connection, place: str) -> TargetState:
 
 def read_places(tx: Connection) -> list[TargetState]:
     """Read every sync target of this vault."""
-    rows = tx.execute("SELECT place, sent, erasures, synced_at FROM sync_places ORDER BY place")
-    return [TargetState(*row) for row in rows]
+    return fetch_rows(
+        tx, TargetState, "SELECT place, sent, erasures, synced_at FROM sync_places ORDER BY place"
+    )
 
 
 def write_target(tx: Connection, state: TargetState) -> None:
     """Replace the state of a sync target."""
-    tx.execute(
-        "INSERT OR REPLACE INTO sync_places VALUES (?, ?, ?, ?)",
-        (state.place, state.sent, state.erasures, state.synced_at),
-    )
+    sql = "INSERT OR REPLACE INTO sync_places VALUES (?, ?, ?, ?)"
+    tx.execute(sql, (state.place, state.sent, state.erasures, state.synced_at))
 
 
 def read_cursors(tx: Connection, place: str) -> dict[str, tuple[str, int]]:
     """Device → (how far its log was read there, since when)."""
-    rows = tx.execute("SELECT device, position, at FROM sync_cursors WHERE place = ?", (place,))
-    return {device: (position, int(at)) for device, position, at in rows}
+    sql = "SELECT device, position, at FROM sync_cursors WHERE place = ?"
+    return {device: (position, at) for device, position, at in fetch_all(tx, sql, (place,))}
 
 
 def drop_place(tx: Connection, place: str) -> None:
@@ -210,17 +208,17 @@ def _name_end(kind: str, field: str, fields: Mapping[str, Any]) -> str:
 
 def read_all(tx: Connection) -> dict[UnknownName, dict[str, Any]]:
     """Everything that is kept: name of the record → its unknown fields."""
-    rows = tx.execute("SELECT kind, one, link, other, fields FROM unknown_fields")
-    return {(kind, one, link, other): json.loads(fields) for kind, one, link, other, fields in rows}
+    sql = "SELECT kind, one, link, other, fields FROM unknown_fields"
+    return {row[:4]: json.loads(row[4]) for row in fetch_all(tx, sql)}
 
 
 def read_of_memory(tx: Connection, uid: str) -> dict[str, Any]:
     """The unknown fields of a memory."""
-    found = tx.execute(
-        "SELECT fields FROM unknown_fields WHERE (kind, one, link, other) = ('summary', ?, '', '')",
-        (uid,),
-    ).get
-    return json.loads(found) if found else {}
+    sql = (
+        "SELECT fields FROM unknown_fields WHERE (kind, one, link, other) = ('summary', ?, '', '')"
+    )
+    found: dict[str, Any] = json.loads(next(iter(fetch_column(tx, sql, (uid,))), "{}"))
+    return found
 
 
 def put_of_memory(tx: Connection, uid: str, fields: Mapping[str, Any]) -> None:
@@ -232,14 +230,10 @@ def put(
     tx: Connection, name: UnknownName, fields: Mapping[str, Any], *, or_ignore: bool = False
 ) -> None:
     """Keep the unknown fields of a record, or forget that it had any; `or_ignore`: unless some are kept."""
+    if not or_ignore:
+        sql = "DELETE FROM unknown_fields WHERE (kind, one, link, other) = (?, ?, ?, ?)"
+        tx.execute(sql, name)
     if not fields:
-        if not or_ignore:
-            tx.execute(
-                "DELETE FROM unknown_fields WHERE (kind, one, link, other) = (?, ?, ?, ?)", name
-            )
         return
-    verb = "INSERT OR IGNORE" if or_ignore else "INSERT OR REPLACE"
-    tx.execute(
-        f"{verb} INTO unknown_fields (kind, one, link, other, fields) VALUES (?, ?, ?, ?, ?)",
-        (*name, compact_json(fields)),
-    )
+    sql = "INSERT OR IGNORE INTO unknown_fields (kind, one, link, other, fields) VALUES (?, ?, ?, ?, ?)"
+    tx.execute(sql, (*name, compact_json(fields)))

@@ -6,18 +6,27 @@ caller's transaction.
 """
 
 import json
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from apsw import Connection
 
-from memd.models import SETTINGS_NODE, Authority, EdgeType, Kind, Summary
+from memd.models import SETTINGS_NODE, Authority, EdgeType, Kind
 from memd.store import judgments, ledger, links, projects, summaries
 from memd.store.filter import marks
 from memd.store.pages import reviews
 from memd.store.pages.reviews import Review
-from memd.store.queries import fetch_int, insert_returning_id, insert_row, json_text, row_id
+from memd.store.queries import (
+    count_rows,
+    fetch_all,
+    fetch_column,
+    fetch_int,
+    insert_returning_id,
+    insert_row,
+    json_text,
+    row_id,
+)
 from memd.store.types import Fields
 from memd.text import digest
 
@@ -66,75 +75,46 @@ class SharedRow:
     @property
     def hash(self) -> str:
         """A hash of the content; "" if it was retracted."""
-        return (
-            ""
-            if self.content is None
-            else digest(repr(self.content), *filter(None, [self.unknown]))
-        )
+        if self.content is None:
+            return ""
+        return digest(repr(self.content), *filter(None, [self.unknown]))
 
 
-_SELECTS: Mapping[str, tuple[str, str, str]] = {
-    "memory": (
-        (
-            f"m.uid, '', '', m.updated_at, m.authority, 1, m.rule, p.key, m.confidence, {_UNKNOWN},"
-            f" {', '.join(f'm.{name}' for name in _MEMORY_COLUMNS)}, {_SETTINGS}"
-            " FROM summaries m JOIN projects p ON p.id = m.project_id WHERE m.author = ''"
-        ),
-        "m.uid = ?1",
-        "m.id",
-    ),
-    "pin": (
-        (
-            "m.uid, '', '', m.pinned_at, coalesce(m.pinned_by, 5), 1, '', '', 0, NULL, m.pinned_at, coalesce(m.pinned_by, 5)"
-            " FROM summaries m WHERE m.pinned_at IS NOT NULL AND m.author = ''"
-        ),
-        "m.uid = ?1",
-        "m.id",
-    ),
-    "review": (
-        (
-            # A rejection outranks what a device said that did not know of it.
-            "m.uid, '', '', v.at, iif(v.verdict = 'rejected', 5, 4), 1, '', '', 0, NULL, v.verdict, v.at,"
-            " (SELECT f.uid FROM summaries f WHERE f.id = v.follows)"
-            " FROM reviews v JOIN summaries m ON m.id = v.summary_id WHERE m.author = ''"
-        ),
-        "m.uid = ?1",
-        "m.id",
-    ),
-    "supersession": (
-        (
-            "n.uid, '', o.uid, coalesce(x.undone_at, x.at), max(iif(x.undone_at IS NULL, 0, 4),"
-            f" iif(x.rule = 'judged', coalesce({_JUDGE}, 3), n.authority),"
-            " o.authority, coalesce(o.pinned_by, 0)), x.undone_at IS NULL, x.rule, '', 0, NULL,"
-            " x.rule, x.cosine, x.guard, x.at FROM supersessions x"
-            f" JOIN summaries n ON n.id = x.newer_id JOIN summaries o ON o.id = x.older_id WHERE {_BOTH_OWN}"
-        ),
-        "n.uid = ?1 AND o.uid = ?3",
-        "x.undone_at IS NULL, x.id",
-    ),
-    "judgment": (
-        (
-            "min(n.uid, o.uid), '', max(n.uid, o.uid), coalesce(x.undone_at, x.at),"
-            f" iif(x.who = 'user', {Authority.USER_HAND.code}, {Authority.AGENT_CALL.code}), x.undone_at IS NULL,"
-            " '', '', 0, NULL, n.uid, x.relation, x.reason, x.who, x.at FROM judgments x"
-            f" JOIN summaries n ON n.id = x.newer_id JOIN summaries o ON o.id = x.older_id WHERE {_BOTH_OWN}"
-        ),
-        "n.uid IN (?1, ?3) AND o.uid IN (?1, ?3)",
-        "x.undone_at IS NULL, x.id",
-    ),
-    "edge": (
-        (
-            "n.uid, x.type, o.uid, x.at, 0, 1, x.rule, '', 0, NULL, x.confidence, x.rule, x.at,"
-            " json_remove(x.detail, '$.run') FROM edges x"
-            " JOIN summaries n ON n.id = CAST(x.from_id AS INTEGER) JOIN summaries o ON o.id = CAST(x.to_id AS INTEGER)"
-            " WHERE x.from_kind = 'summary' AND x.to_kind = 'summary'"
-            f" AND x.from_id <> x.to_id AND {_BOTH_OWN}"
-        ),
-        "n.uid = ?1 AND x.type = ?2 AND o.uid = ?3",
-        "x.id",
-    ),
+_SOURCES: Mapping[str, str] = {
+    "memory": f"m.uid, '', '', m.updated_at, m.authority, 1, m.rule, p.key, m.confidence, {_UNKNOWN},"
+    f" {', '.join(f'm.{name}' for name in _MEMORY_COLUMNS)}, {_SETTINGS}"
+    " FROM summaries m JOIN projects p ON p.id = m.project_id WHERE m.author = ''",
+    "pin": "m.uid, '', '', m.pinned_at, coalesce(m.pinned_by, 5), 1, '', '', 0, NULL, m.pinned_at, coalesce(m.pinned_by, 5)"
+    " FROM summaries m WHERE m.pinned_at IS NOT NULL AND m.author = ''",
+    # A rejection outranks what a device said that did not know of it.
+    "review": "m.uid, '', '', v.at, iif(v.verdict = 'rejected', 5, 4), 1, '', '', 0, NULL, v.verdict, v.at,"
+    " (SELECT f.uid FROM summaries f WHERE f.id = v.follows)"
+    " FROM reviews v JOIN summaries m ON m.id = v.summary_id WHERE m.author = ''",
+    "supersession": "n.uid, '', o.uid, coalesce(x.undone_at, x.at), max(iif(x.undone_at IS NULL, 0, 4),"
+    f" iif(x.rule = 'judged', coalesce({_JUDGE}, 3), n.authority),"
+    " o.authority, coalesce(o.pinned_by, 0)), x.undone_at IS NULL, x.rule, '', 0, NULL,"
+    " x.rule, x.cosine, x.guard, x.at FROM supersessions x"
+    f" JOIN summaries n ON n.id = x.newer_id JOIN summaries o ON o.id = x.older_id WHERE {_BOTH_OWN}",
+    "judgment": "min(n.uid, o.uid), '', max(n.uid, o.uid), coalesce(x.undone_at, x.at),"
+    f" iif(x.who = 'user', {Authority.USER_HAND.code}, {Authority.AGENT_CALL.code}), x.undone_at IS NULL,"
+    " '', '', 0, NULL, n.uid, x.relation, x.reason, x.who, x.at FROM judgments x"
+    f" JOIN summaries n ON n.id = x.newer_id JOIN summaries o ON o.id = x.older_id WHERE {_BOTH_OWN}",
+    "edge": "n.uid, x.type, o.uid, x.at, 0, 1, x.rule, '', 0, NULL, x.confidence, x.rule, x.at,"
+    " json_remove(x.detail, '$.run') FROM edges x"
+    " JOIN summaries n ON n.id = CAST(x.from_id AS INTEGER) JOIN summaries o ON o.id = CAST(x.to_id AS INTEGER)"
+    " WHERE x.from_kind = 'summary' AND x.to_kind = 'summary'"
+    f" AND x.from_id <> x.to_id AND {_BOTH_OWN}",
+}  # fmt: skip
+"""Kind → its columns and tables."""
+_CONDITIONS: Mapping[str, tuple[str, str]] = {
+    "memory": ("m.uid = ?1", "m.id"),
+    "pin": ("m.uid = ?1", "m.id"),
+    "review": ("m.uid = ?1", "m.id"),
+    "supersession": ("n.uid = ?1 AND o.uid = ?3", "x.undone_at IS NULL, x.id"),
+    "judgment": ("n.uid IN (?1, ?3) AND o.uid IN (?1, ?3)", "x.undone_at IS NULL, x.id"),
+    "edge": ("n.uid = ?1 AND x.type = ?2 AND o.uid = ?3", "x.id"),
 }
-"""Kind → (columns and tables, the condition for one thing, the order in which the last row counts)."""
+"""Kind → (the condition for one thing, the order in which the last row counts)."""
 
 
 def read_statements(tx: Connection, kind: str) -> dict[tuple[str, str, str], SharedRow]:
@@ -147,22 +127,16 @@ def read_statements(tx: Connection, kind: str) -> dict[tuple[str, str, str], Sha
 
 def each_statement(tx: Connection, kind: str) -> Iterator[SharedRow]:
     """Yield the same, one row after the other: of several about one thing the last counts."""
-    source, _, order = _SELECTS[kind]
-    for row in tx.execute(f"SELECT {source} ORDER BY {order}"):
+    for row in tx.execute(f"SELECT {_SOURCES[kind]} ORDER BY {_CONDITIONS[kind][1]}"):
         yield _to_statement(row)
 
 
 def read_statement(tx: Connection, kind: str, one: str, link: str, other: str) -> SharedRow | None:
     """Read the tables' state of one thing; None if they never had it."""
-    source, condition, order = _SELECTS[kind]
-    word = "AND" if " WHERE " in source else "WHERE"
-    found = None
-    for row in tx.execute(
-        f"SELECT {source} {word} {condition} AND ?2 IS ?2 AND ?3 IS ?3 ORDER BY {order}",
-        (one, link, other),
-    ):
-        found = _to_statement(row)
-    return found
+    condition, order = _CONDITIONS[kind]
+    sql = f"SELECT {_SOURCES[kind]} AND {condition} AND ?2 IS ?2 AND ?3 IS ?3 ORDER BY {order}"
+    rows = fetch_all(tx, sql, (one, link, other))
+    return _to_statement(rows[-1]) if rows else None
 
 
 def _to_statement(row: tuple[Any, ...]) -> SharedRow:
@@ -175,13 +149,12 @@ def _to_statement(row: tuple[Any, ...]) -> SharedRow:
 
 def last_content(tx: Connection, newer: str, older: str) -> tuple[Any, ...] | None:
     """Return the content of the last supersession of a pair, whether it holds or not."""
-    row = tx.execute(
+    sql = (
         "SELECT x.rule, x.cosine, x.guard, x.at FROM supersessions x JOIN summaries n ON n.id = x.newer_id"
         " JOIN summaries o ON o.id = x.older_id WHERE n.uid = ? AND o.uid = ? AND x.rule <> ?"
-        " ORDER BY x.undone_at IS NULL DESC, x.id DESC LIMIT 1",
-        (newer, older, SYNC_RULE),
-    ).fetchone()
-    return row and tuple(row)
+        " ORDER BY x.undone_at IS NULL DESC, x.id DESC LIMIT 1"
+    )
+    return tx.execute(sql, (newer, older, SYNC_RULE)).fetchone()
 
 
 # ── Memories ───────────────────────────────────────────────────────────────────────────────────
@@ -194,13 +167,9 @@ def memory_fields(tx: Connection, said: SharedRow) -> Fields:
     fields: Fields = dict(zip(_MEMORY_COLUMNS, said.content, strict=False))
     if settings:
         fields["settings"] = {"edges": json.loads(settings[0])}
-    fields["tags"], fields["files"] = json.loads(fields["tags"]), json.loads(fields["files"])
-    number = row_id(tx, "summary", said.one)
-    first = (
-        judgments.first_confidence(tx, number, fields["duplicates"], said.confidence)
-        if number
-        else 0.5
-    )
+    fields |= {name: json.loads(fields[name]) for name in ("tags", "files")}
+    number = row_id(tx, "summary", said.one) or 0
+    first = judgments.first_confidence(tx, number, fields["duplicates"], said.confidence)
     return {"project": said.project, "confidence": first, **fields}
 
 
@@ -216,19 +185,15 @@ def put_memory(tx: Connection, uid: str, fields: Fields, project_id: int) -> Non
         number = insert_returning_id(tx, "summaries", row)
         summaries.pin_summary(tx, number, None)  # which finds the tier
     else:
+        values |= {"project_id": project_id, "consolidated": 0}
+        sql = f"UPDATE summaries SET ({', '.join(values)}) = ({marks(values)}) WHERE id = ?"
         with judgments.changing_standing(tx, number):
-            tx.execute(
-                f"UPDATE summaries SET ({', '.join(values)}) = ({marks(values)}), project_id = ?,"
-                " consolidated = 0 WHERE id = ?",
-                (*values.values(), project_id, number),
-            )
+            tx.execute(sql, (*values.values(), number))
     judgments.put_first_confidence(tx, number, fields["confidence"], fields["duplicates"])
     summaries.put_lookup_keys(tx, number, Kind(fields["kind"]), fields["title"], fields["body"])
     if edges := _read_settings(number, fields):
-        tx.execute(
-            "DELETE FROM edges WHERE from_kind = 'summary' AND from_id = ? AND +to_kind = ?",
-            (str(number), SETTINGS_NODE),
-        )
+        sql = "DELETE FROM edges WHERE from_kind = 'summary' AND from_id = ? AND +to_kind = ?"
+        tx.execute(sql, (str(number), SETTINGS_NODE))
         links.add_edges(tx, edges)
 
 
@@ -257,15 +222,14 @@ def _is_setting(row: Any) -> bool:
 
 def forgotten_keys(tx: Connection) -> set[str]:
     """The hashes of all that was forgotten on purpose."""
-    return {str(key) for (key,) in tx.execute("SELECT key FROM forgotten")}
+    return set(fetch_column(tx, "SELECT key FROM forgotten"))
 
 
 def forgotten_but_there(tx: Connection) -> list[int]:
     """The memories that were forgotten elsewhere and are still to be erased here."""
-    rows = tx.execute(
-        "SELECT s.id FROM forgotten f JOIN summaries s ON s.uid = f.key ORDER BY s.id"
+    return fetch_column(
+        tx, "SELECT s.id FROM forgotten f JOIN summaries s ON s.uid = f.key ORDER BY s.id"
     )
-    return [int(number) for (number,) in rows]
 
 
 NEWER_NOTE = "sync newer at "
@@ -284,24 +248,31 @@ def count_erasures(tx: Connection) -> int:
     return sum(int(ledger.read_note(tx, name) or 0) for name in names)
 
 
-def last_change(tx: Connection) -> int:
-    """A number that grows whenever any memory changes."""
-    return fetch_int(tx, "SELECT seq FROM sqlite_sequence WHERE name = 'changes'") or 0
-
-
 # ── What relates memories ──────────────────────────────────────────────────────────────────────
 
 
-def put_pin(tx: Connection, summary: Summary, value: Fields | None) -> None:
-    """Pin a memory as it is pinned elsewhere, or unpin it."""
-    if value is None:
-        summaries.pin_summary(tx, summary.id, None)
+def put_statement(
+    tx: Connection, name: tuple[str, str], rows: Sequence[int], value: Fields | None, at: int
+) -> None:
+    """Let this be said of a memory, or of two, or nothing any more; `at`: when that version was made.
+
+    `name`: its kind, and the type of an edge.
+    """
+    kind, link = name
+    if kind == "pin":
+        by = Authority.of(value["by"]) if value else Authority.USER_HAND
+        summaries.pin_summary(tx, rows[0], value["at"] if value else None, by)
+    elif kind == "review":
+        _put_review(tx, rows[0], value)
+    elif kind == "supersession":
+        _put_supersession(tx, (rows[0], rows[1]), value, at)
+    elif kind == "judgment":
+        _put_judgment(tx, (rows[0], rows[1]), value, at)
     else:
-        summaries.pin_summary(tx, summary.id, value["at"], Authority.of(value["by"]))
+        _put_edge(tx, ("summary", str(rows[0])), EdgeType(link), ("summary", str(rows[1])), value)
 
 
-def put_review(tx: Connection, summary_id: int, value: Fields | None) -> None:
-    """Let the user have said this of a memory, or nothing any more."""
+def _put_review(tx: Connection, summary_id: int, value: Fields | None) -> None:
     if value is None:
         reviews.drop_review(tx, summary_id)
         return
@@ -309,66 +280,44 @@ def put_review(tx: Connection, summary_id: int, value: Fields | None) -> None:
     reviews.put_review(tx, Review(summary_id, value["verdict"], value["at"], follows))
 
 
-def put_supersession(
-    tx: Connection, newer_id: int, older_id: int, value: Fields | None, at: int
-) -> None:
-    """Keep what a supersession says, as one that does not hold; `at`: when that version was made.
-
-    Which supersessions hold is decided for all of them together.
-    """
-    tx.execute(
-        "UPDATE supersessions SET undone_at = ? WHERE newer_id = ? AND older_id = ? AND undone_at IS NULL",
-        (at, newer_id, older_id),
-    )
+def _put_supersession(tx: Connection, pair: tuple[int, int], value: Fields | None, at: int) -> None:
+    """Keep what a supersession says, as one that does not hold: which hold is decided for all of them together."""
+    sql = "UPDATE supersessions SET undone_at = ? WHERE newer_id = ? AND older_id = ? AND undone_at IS NULL"
+    tx.execute(sql, (at, *pair))
     if value is None:
         return
-    found = tx.execute(
-        "SELECT max(id) FROM supersessions WHERE newer_id = ? AND older_id = ? AND rule <> ?",
-        (newer_id, older_id, SYNC_RULE),
-    ).get
-    row = {
-        "newer_id": newer_id, "older_id": older_id, "rule": value["rule"], "cosine": value["cosine"],
-        "guard": value["guard"], "at": value["at"], "undone_at": at,
-    }  # fmt: skip
+    sql = "SELECT max(id) FROM supersessions WHERE newer_id = ? AND older_id = ? AND rule <> ?"
+    found = fetch_int(tx, sql, (*pair, SYNC_RULE))
+    row = {"newer_id": pair[0], "older_id": pair[1], "undone_at": at}
+    row |= {name: value[name] for name in ("rule", "cosine", "guard", "at")}
     if found is None:
         insert_row(tx, "supersessions", row)
     else:
-        tx.execute(
-            f"UPDATE supersessions SET ({', '.join(row)}) = ({marks(row)}) WHERE id = ?",
-            (*row.values(), found),
-        )
+        sql = f"UPDATE supersessions SET ({', '.join(row)}) = ({marks(row)}) WHERE id = ?"
+        tx.execute(sql, (*row.values(), found))
 
 
-def put_judgment(
-    tx: Connection, pair: tuple[int, int], newer_id: int, value: Fields | None, at: int
-) -> None:
+def _put_judgment(tx: Connection, pair: tuple[int, int], value: Fields | None, at: int) -> None:
     """Let this judgment of a pair hold instead of the one that held, or none."""
     held = judgments.judgment_between(tx, *pair)
     if held is not None:
         judgments.undo_judgment(tx, held, at)
     if value is None:
         return
-    older_id = pair[0] if newer_id == pair[1] else pair[1]
+    newer_id = row_id(tx, "summary", value["newer"].rpartition("+")[0])
+    row = {"newer_id": newer_id, "older_id": pair[0] if newer_id == pair[1] else pair[1]}
+    row |= {name: value[name] for name in ("relation", "reason", "who", "at")}
     with judgments.updating_confidence(tx, pair):
-        insert_row(
-            tx,
-            "judgments",
-            {"newer_id": newer_id, "older_id": older_id}
-            | {name: value[name] for name in ("relation", "reason", "who", "at")},
-        )
+        insert_row(tx, "judgments", row)
 
 
-def put_edge(
-    tx: Connection, start_id: int, type_: EdgeType, end_id: int, value: Fields | None
+def _put_edge(
+    tx: Connection, start: links.Node, type_: EdgeType, end: links.Node, value: Fields | None
 ) -> None:
-    """Let an edge between two memories say this, or drop it."""
-    start, end = ("summary", str(start_id)), ("summary", str(end_id))
     links.drop_edge(tx, start, type_, end)
     if value is not None:
-        edge = links.NewEdge(
-            *start, type_, *end, value["rule"], value["at"], value["confidence"], value["detail"]
-        )
-        links.add_edges(tx, [edge])
+        said = (value[name] for name in ("rule", "at", "confidence", "detail"))
+        links.add_edges(tx, [links.NewEdge(*start, type_, *end, *said)])
 
 
 # ── Which supersessions hold ───────────────────────────────────────────────────────────────────
@@ -417,63 +366,48 @@ def read_heads(tx: Connection, *, has_team: bool = False) -> dict[str, MemoryHea
 
 def read_rules(tx: Connection) -> dict[tuple[str, str], tuple[str, int]]:
     """(uid of the newer, uid of the older) → (rule, time) of what was said last to hide which."""
-    rows = tx.execute(
+    sql = (
         "SELECT n.uid, o.uid, x.rule, x.at FROM supersessions x JOIN summaries n ON n.id = x.newer_id"
-        " JOIN summaries o ON o.id = x.older_id WHERE x.rule <> ? ORDER BY x.undone_at IS NULL, x.id",
-        (SYNC_RULE,),
+        " JOIN summaries o ON o.id = x.older_id WHERE x.rule <> ? ORDER BY x.undone_at IS NULL, x.id"
     )
-    return {(newer, older): (str(rule), int(at)) for newer, older, rule, at in rows}
+    return {(row[0], row[1]): (row[2], row[3]) for row in fetch_all(tx, sql, (SYNC_RULE,))}
 
 
 def read_refusals(tx: Connection, rule: str) -> list[tuple[str, str, int]]:
     """(uid of the newer, uid of the older, when) of what contradicts because a rule might not hide it."""
-    rows = tx.execute(
+    sql = (
         "SELECT n.uid, o.uid, x.at FROM edges x JOIN summaries n ON n.id = CAST(x.from_id AS INTEGER)"
         " JOIN summaries o ON o.id = CAST(x.to_id AS INTEGER) WHERE x.from_kind = 'summary'"
-        f" AND x.to_kind = 'summary' AND x.type = '{EdgeType.CONTRADICTS}' AND x.rule = ? AND {_BOTH_OWN}",
-        (rule,),
+        f" AND x.to_kind = 'summary' AND x.type = '{EdgeType.CONTRADICTS}' AND x.rule = ? AND {_BOTH_OWN}"
     )
-    return [(str(newer), str(older), int(at)) for newer, older, at in rows]
+    return fetch_all(tx, sql, (rule,))
 
 
-def hold_supersessions(
-    tx: Connection, wanted: set[tuple[int, int]], now: int
-) -> list[tuple[int, int]]:
-    """Let exactly these (newer, older) of the known pairs hold; those that had to change.
+def hold_supersessions(tx: Connection, wanted: set[tuple[int, int]], now: int) -> None:
+    """Let exactly these (newer, older) of the known pairs hold.
 
     Rows of memories that are to be erased stay as they are: forgetting hands them on.
     """
-    changed = []
-    live = {
-        (int(newer), int(older)): int(number)
-        for newer, older, number in tx.execute(
-            "SELECT x.newer_id, x.older_id, x.id FROM supersessions x WHERE x.undone_at IS NULL AND x.rule <> ?"
-            " AND NOT EXISTS (SELECT 1 FROM summaries s JOIN forgotten f ON f.key = s.uid"
-            " WHERE s.id IN (x.newer_id, x.older_id))"
-            " AND NOT EXISTS (SELECT 1 FROM summaries s"
-            " WHERE s.author <> '' AND s.id IN (x.newer_id, x.older_id))",
-            (SYNC_RULE,),
-        )
-    }
+    sql = (
+        "SELECT x.newer_id, x.older_id, x.id FROM supersessions x WHERE x.undone_at IS NULL AND x.rule <> ?"
+        " AND NOT EXISTS (SELECT 1 FROM summaries s LEFT JOIN forgotten f ON f.key = s.uid"
+        " WHERE s.id IN (x.newer_id, x.older_id) AND (f.key IS NOT NULL OR s.author <> ''))"
+    )
+    live = {(newer, older): number for newer, older, number in fetch_all(tx, sql, (SYNC_RULE,))}
     for pair in sorted(live.keys() - wanted):
         links.undo_supersession(tx, live[pair], now)
-        changed.append(pair)
+    sql = (
+        "UPDATE OR IGNORE supersessions SET undone_at = NULL WHERE id = (SELECT max(id) FROM supersessions"
+        " WHERE newer_id = ? AND older_id = ? AND rule <> ?)"
+    )
     for newer, older in sorted(wanted - live.keys()):
         _drop_derived(tx, older)
-        tx.execute(
-            "UPDATE OR IGNORE supersessions SET undone_at = NULL WHERE id = (SELECT max(id) FROM supersessions"
-            " WHERE newer_id = ? AND older_id = ? AND rule <> ?)",
-            (newer, older, SYNC_RULE),
-        )
-        changed.append((newer, older))
-    return changed
+        tx.execute(sql, (newer, older, SYNC_RULE))
 
 
 def _drop_derived(tx: Connection, older: int) -> None:
-    tx.execute(
-        "DELETE FROM supersessions WHERE older_id = ? AND rule = ? AND undone_at IS NULL",
-        (older, SYNC_RULE),
-    )
+    sql = "DELETE FROM supersessions WHERE older_id = ? AND rule = ? AND undone_at IS NULL"
+    tx.execute(sql, (older, SYNC_RULE))
 
 
 def replace_derived(
@@ -484,23 +418,19 @@ def replace_derived(
     now: int,
 ) -> None:
     """Let exactly these supersessions and contradictions follow from what devices said."""
-    rows: list[tuple[Any, ...]] = tx.execute(
-        "SELECT newer_id, older_id FROM supersessions WHERE rule = ? AND undone_at IS NULL",
-        (SYNC_RULE,),
-    ).fetchall()
-    there = {(newer, older) for newer, older in rows}
+    sql = "SELECT newer_id, older_id FROM supersessions WHERE rule = ? AND undone_at IS NULL"
+    there = set(fetch_all(tx, sql, (SYNC_RULE,)))
     for _, older in sorted(there - hidden):
         _drop_derived(tx, older)
     for newer, older in sorted(hidden - there):
         links.supersede(
             tx, newer_id=newer, older_id=older, rule=SYNC_RULE, cosine=None, guard=guard, at=now
         )
-    rows = tx.execute(
+    sql = (
         "SELECT CAST(from_id AS INTEGER), CAST(to_id AS INTEGER) FROM edges WHERE rule = ?"
-        " AND from_kind = 'summary' AND to_kind = 'summary'",
-        (SYNC_RULE,),
-    ).fetchall()
-    known = {(newer, older) for newer, older in rows}
+        " AND from_kind = 'summary' AND to_kind = 'summary'"
+    )
+    known = set(fetch_all(tx, sql, (SYNC_RULE,)))
     for newer, older in sorted(known - contradicting.keys()):
         ends = ("summary", str(newer)), ("summary", str(older))
         links.drop_edge(tx, ends[0], EdgeType.CONTRADICTS, ends[1], SYNC_RULE)
@@ -521,31 +451,23 @@ def replace_derived(
 
 def project_keys(tx: Connection) -> dict[str, str]:
     """Every key that a project has or had → the key by which it goes now."""
-    found = {str(key): str(key) for (key,) in tx.execute("SELECT key FROM projects")}
-    rows = tx.execute("SELECT a.key, p.key FROM aliases a JOIN projects p ON p.id = a.project_id")
-    return found | {str(key): str(into) for key, into in rows}
+    found = {key: key for key in fetch_column(tx, "SELECT key FROM projects")}
+    return found | {key: into for key, into, _ in aliases(tx)}
 
 
-def aliases(tx: Connection) -> dict[tuple[str, str], int]:
-    """(key, key of the project that it stands for) → since when."""
-    rows = tx.execute(
-        "SELECT a.key, p.key, a.at FROM aliases a JOIN projects p ON p.id = a.project_id"
-    )
-    return {(str(key), str(into)): int(at) for key, into, at in rows}
+def aliases(tx: Connection) -> list[tuple[str, str, int]]:
+    """(key, key of the project that it stands for, since when) of each alias."""
+    sql = "SELECT a.key, p.key, a.at FROM aliases a JOIN projects p ON p.id = a.project_id"
+    return fetch_all(tx, sql)
 
 
 def projects_with_memories(tx: Connection) -> dict[str, tuple[str, int]]:
     """Key → (name, when it was made) of every project that has memories."""
-    rows = tx.execute(
-        "SELECT key, name, created_at FROM projects"
-        " WHERE id IN (SELECT project_id FROM summaries) ORDER BY id"
-    )
-    return {str(key): (str(name), int(at)) for key, name, at in rows}
+    sql = "SELECT key, name, created_at FROM projects WHERE id IN (SELECT project_id FROM summaries) ORDER BY id"
+    return {key: (name, at) for key, name, at in fetch_all(tx, sql)}
 
 
 def count_own_sessions(tx: Connection, key: str) -> int:
     """Count the sessions of a project that ran on this device."""
     found = projects.project_by_key(tx, key)
-    if found is None:
-        return 0
-    return int(tx.execute("SELECT count(*) FROM sessions WHERE project_id = ?", (found.id,)).get)
+    return count_rows(tx, "sessions WHERE project_id = ?", (found.id,)) if found else 0

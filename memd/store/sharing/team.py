@@ -6,14 +6,13 @@ Every function works in the caller's transaction.
 import json
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import astuple, dataclass
-from typing import Any
 
 from apsw import Connection
 
 from memd.models import Draft, Kind
 from memd.store import erasure, ledger, summaries
 from memd.store.filter import NOT_SUPERSEDED, marks
-from memd.store.queries import fetch_int, has_rows
+from memd.store.queries import count_rows, fetch_all, fetch_column, fetch_int, fetch_rows, has_rows
 from memd.store.types import Fields
 
 TEAM_SOURCE = "team"
@@ -92,18 +91,14 @@ class OwnMemory:
 
 def joined_projects(tx: Connection) -> list[JoinedProject]:
     """Every joined project, by name."""
-    rows = tx.execute(
-        "SELECT name, project, instructions, joined_at FROM team_projects ORDER BY name"
-    )
-    return [JoinedProject(name, key, bool(flag), at) for name, key, flag, at in rows]
+    sql = "SELECT name, project, instructions, joined_at FROM team_projects ORDER BY name"
+    return [JoinedProject(name, key, bool(flag), at) for name, key, flag, at in fetch_all(tx, sql)]
 
 
 def put_joined_project(tx: Connection, joined: JoinedProject) -> None:
     """Join a project, or change what is shared of it."""
-    tx.execute(
-        "INSERT OR REPLACE INTO team_projects VALUES (?, ?, ?, ?)",
-        (joined.name, joined.key, joined.has_instructions, joined.joined_at),
-    )
+    sql = "INSERT OR REPLACE INTO team_projects VALUES (?, ?, ?, ?)"
+    tx.execute(sql, (joined.name, joined.key, joined.has_instructions, joined.joined_at))
 
 
 def drop_joined_project(tx: Connection, name: str) -> None:
@@ -119,16 +114,13 @@ _ROW = "log, name, uid, seq, mark, state, generation, rank, wall, counter, devic
 
 def list_logs(tx: Connection, place: str) -> list[str]:
     """Every log of a place of which rows are known."""
-    rows = tx.execute("SELECT DISTINCT log FROM team_said WHERE place = ? ORDER BY log", (place,))
-    return [str(log) for (log,) in rows]
+    sql = "SELECT DISTINCT log FROM team_said WHERE place = ? ORDER BY log"
+    return fetch_column(tx, sql, (place,))
 
 
 def read_rows_of(tx: Connection, uid: str) -> list[SaidRow]:
     """Return what each log says of a memory."""
-    rows: list[tuple[Any, ...]] = tx.execute(
-        f"SELECT {_ROW} FROM team_said WHERE uid = ?", (uid,)
-    ).fetchall()
-    return [SaidRow(*row) for row in rows]
+    return fetch_rows(tx, SaidRow, f"SELECT {_ROW} FROM team_said WHERE uid = ?", (uid,))
 
 
 def read_beside(tx: Connection) -> Iterator[tuple[str, str]]:
@@ -139,10 +131,8 @@ def read_beside(tx: Connection) -> Iterator[tuple[str, str]]:
 
 def put_rows(tx: Connection, place: str, log: str, rows: Iterable[SaidRow]) -> None:
     """Write these rows of a log instead of those of their names."""
-    tx.executemany(
-        f"INSERT OR REPLACE INTO team_said (place, {_ROW}) VALUES (?, ?, {marks(range(11))})",
-        [(place, log, *astuple(row)[1:]) for row in rows],
-    )
+    sql = f"INSERT OR REPLACE INTO team_said (place, {_ROW}) VALUES (?, ?, {marks(range(11))})"
+    tx.executemany(sql, [(place, log, *astuple(row)[1:]) for row in rows])
 
 
 def begin_again(tx: Connection, place: str, log: str) -> None:
@@ -162,21 +152,20 @@ def drop_log(tx: Connection, place: str, log: str) -> list[SaidRow]:
 
 
 def _drop_rows(tx: Connection, condition: str, *values: str) -> list[SaidRow]:
-    rows: list[tuple[Any, ...]] = tx.execute(
-        f"DELETE FROM team_said WHERE {condition} RETURNING {_ROW}", values
-    ).fetchall()
-    return [SaidRow(*row) for row in rows]
+    return fetch_rows(
+        tx, SaidRow, f"DELETE FROM team_said WHERE {condition} RETURNING {_ROW}", values
+    )
 
 
 def sum_marks(tx: Connection, place: str, log: str) -> int:
     """The sum of the marks of the rows of a log, which is greater than an integer of SQLite may be."""
-    rows = tx.execute("SELECT mark FROM team_said WHERE (place, log) = (?, ?)", (place, log))
-    return sum(mark for (mark,) in rows)
+    sql = "SELECT mark FROM team_said WHERE (place, log) = (?, ?)"
+    return sum(fetch_column(tx, sql, (place, log)))
 
 
 def count_newer_rows(tx: Connection) -> int:
     """Count the rows of all logs that only a newer memd understands."""
-    return fetch_int(tx, "SELECT count(*) FROM team_said WHERE state = 'newer'") or 0
+    return count_rows(tx, "team_said WHERE state = 'newer'")
 
 
 # ── What I share ───────────────────────────────────────────────────────────────────────────────
@@ -219,17 +208,14 @@ def shared_memories(
 
 def own_uids(tx: Connection) -> list[str]:
     """The uids of all that is this vault's own."""
-    return [uid for (uid,) in tx.execute("SELECT uid FROM summaries WHERE author = ''")]
+    return fetch_column(tx, "SELECT uid FROM summaries WHERE author = ''")
 
 
 def count_own(tx: Connection, project_id: int, now: int) -> dict[str, int]:
     """Kind → how many memories of a project a team could see if the kind were shared."""
     wanted = [kind.value for kind in Kind]
-    rows = tx.execute(
-        f"SELECT kind, count(*){_IS_SHARED.format(kinds=marks(wanted))} GROUP BY kind",
-        (project_id, *wanted, now),
-    )
-    return {str(kind): int(count) for kind, count in rows}
+    sql = f"SELECT kind, count(*){_IS_SHARED.format(kinds=marks(wanted))} GROUP BY kind"
+    return dict(tx.execute(sql, (project_id, *wanted, now)))
 
 
 # ── What teammates share ───────────────────────────────────────────────────────────────────────
@@ -241,10 +227,8 @@ def put_team_memory(
     """Write a teammate's memory; its id, or 0 if it was forgotten here."""
     owner = summaries.SummaryOwner(project_id, None, TEAM_SOURCE)
     number, _ = summaries.put_summary(tx, uid, draft, owner, now)
-    tx.execute(
-        "UPDATE summaries SET author = ?, topic_key = ?, expires_at = ?, at = ? WHERE id = ?",
-        (author, draft.topic_key, draft.expires_at, draft.at, number),
-    )
+    sql = "UPDATE summaries SET author = ?, topic_key = ?, expires_at = ?, at = ? WHERE id = ?"
+    tx.execute(sql, (author, draft.topic_key, draft.expires_at, draft.at, number))
     return number
 
 
@@ -261,7 +245,7 @@ def is_known_or_forgotten(tx: Connection, uid: str) -> bool:
 
 def count_team_memories(tx: Connection) -> dict[str, int]:
     """Author → how many of their memories are here."""
-    rows = tx.execute(
+    sql = (
         "SELECT author, count(*) FROM summaries WHERE author <> '' GROUP BY author ORDER BY author"
     )
-    return {str(author): int(count) for author, count in rows}
+    return dict(tx.execute(sql))

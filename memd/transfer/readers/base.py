@@ -12,7 +12,7 @@ import contextlib
 import json
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -54,8 +54,6 @@ class ImportedPayload:
     payload: Mapping[str, Any]
     at: int | None
     directory: str | None
-    saved: str | None = None
-    """Where the client says it saved the whole of a result that is only a preview here."""
 
 
 @dataclass(slots=True)
@@ -175,6 +173,16 @@ class SessionReader:
         """Return when the last line with a time was written, UTC milliseconds."""
         return self.queue.at
 
+    def count_other(self, kind: object, known: Collection[str] = ()) -> None:
+        """Count a line that tells nothing of the work: of an unknown type under its name, while there are few such names."""
+        reason = "not conversation" if kind in known else "unknown line"
+        if kind not in known and isinstance(kind, str) and _TYPE_NAME.fullmatch(kind):
+            named = f"unknown line {kind}"
+            told = sum(one.startswith("unknown line ") for one in self.skipped)
+            if named in self.skipped or told < _TYPES_TOLD_MAX:
+                reason = named
+        self.skipped[reason] += 1
+
     def feed(self, line: bytes | str) -> list[ImportedPayload]:
         """Return the payloads that this line completes."""
         raise NotImplementedError
@@ -201,17 +209,6 @@ def read_object(line: bytes | str, skipped: Counter[str]) -> Mapping[str, Any] |
     return raw
 
 
-def count_unknown(kind: object, skipped: Counter[str]) -> None:
-    """Count a line of a type that the reader does not know, under its name while there are few such names."""
-    reason = "unknown line"
-    if isinstance(kind, str) and _TYPE_NAME.fullmatch(kind):
-        named = f"unknown line {kind}"
-        told = sum(one.startswith("unknown line ") for one in skipped)
-        if named in skipped or told < _TYPES_TOLD_MAX:
-            reason = named
-    skipped[reason] += 1
-
-
 def is_not_understood(reason: str) -> bool:
     """Return whether lines that were left out for this reason may hold something that memd does not understand."""
     return reason.startswith("unknown line") or reason in _NOT_UNDERSTOOD
@@ -220,14 +217,17 @@ def is_not_understood(reason: str) -> bool:
 def get_mapping(value: Any, *names: str) -> Mapping[str, Any]:
     """Return what lies at the end of these names; an empty object if there is none."""
     for name in names:
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value if isinstance(value, Mapping) else {}
+        value = value.get(name) if isinstance(value, dict) else None
+    return value if isinstance(value, dict) else {}
 
 
 def get_text(value: Mapping[str, Any], *names: str) -> str | None:
     """Return the first of these fields that is a text with something in it."""
-    found = (value.get(name) for name in names)
-    return next((one for one in found if isinstance(one, str) and one), None)
+    for name in names:
+        found = value.get(name)
+        if isinstance(found, str) and found:
+            return found
+    return None
 
 
 # ── A conversation into payloads ──────────────────────────────────────────────────────────────────
@@ -502,14 +502,14 @@ def clean_text(text: str) -> str:
 def get_objects(value: Mapping[str, Any], name: str) -> Sequence[Mapping[str, Any]]:
     """Return the objects in a list."""
     found = value.get(name)
-    return [one for one in found if isinstance(one, Mapping)] if isinstance(found, list) else []
+    return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
 
 
 def join_texts(parts: Any, *types: str) -> str:
     """Return the text of a message: of its parts, those of these types, or with any `text` if none is named."""
     if isinstance(parts, str):
         return parts
-    if isinstance(parts, Mapping):
+    if isinstance(parts, dict):
         parts = [parts]
     return "\n".join(_list_texts(parts, types)) if isinstance(parts, list) else ""
 
@@ -518,7 +518,7 @@ def _list_texts(parts: list[Any], types: tuple[str, ...]) -> Iterator[str]:
     for part in parts:
         if isinstance(part, str):
             yield part
-        elif isinstance(part, Mapping) and (not types or part.get("type") in types):
+        elif isinstance(part, dict) and (not types or part.get("type") in types):
             text = part.get("text")
             if isinstance(text, str):
                 yield text

@@ -15,7 +15,6 @@ from memd.transfer.readers.base import (
     ImportedPayload,
     LineReader,
     SessionWriter,
-    count_unknown,
     get_mapping,
     get_objects,
     get_text,
@@ -123,10 +122,8 @@ class CodexReader(LineReader):
         elif kind == "compacted":
             summary = _SUMMARY_HEAD.sub("", get_text(payload, "message") or "")
             writer.add_compaction(summary, self.last_at, uuid=self._line_id(payload))
-        elif kind in _NOT_CONVERSATION:
-            self.skipped["not conversation"] += 1
         else:
-            count_unknown(kind, self.skipped)
+            self.count_other(kind, _NOT_CONVERSATION)
 
     def _line_id(self, payload: Mapping[str, Any]) -> str:
         return get_text(payload, "id") or f"{self._thread}:{self._lines}"
@@ -144,10 +141,8 @@ class CodexReader(LineReader):
             writer.add_call(get_text(item, "call_id", "id"), "local_shell", given)
         elif kind in ("function_call_output", "custom_tool_call_output"):
             self._read_output(item, writer)
-        elif kind in _OTHER_ITEMS:
-            self.skipped["not conversation"] += 1
         else:
-            count_unknown(kind, self.skipped)
+            self.count_other(kind, _OTHER_ITEMS)
 
     def _read_message(self, item: Mapping[str, Any], writer: SessionWriter) -> None:
         role = get_text(item, "role")

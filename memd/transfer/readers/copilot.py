@@ -12,7 +12,6 @@ from memd.transfer.readers.base import (
     ImportedPayload,
     LineReader,
     SessionWriter,
-    count_unknown,
     get_mapping,
     get_text,
 )
@@ -106,7 +105,7 @@ class CopilotReader(LineReader):
         elif kind.startswith(_OTHER_EVENTS):
             self.skipped["not conversation"] += 1
         else:
-            count_unknown(kind, self.skipped)
+            self.count_other(kind)
 
     def _read_prompt(
         self, data: Mapping[str, Any], line: str | None, writer: SessionWriter

@@ -11,14 +11,7 @@ from dataclasses import dataclass, field
 from datetime import UTC, datetime, timedelta, timezone
 from typing import Any
 
-from memd.transfer.readers.base import (
-    LineReader,
-    SessionWriter,
-    count_unknown,
-    get_mapping,
-    get_text,
-    join_texts,
-)
+from memd.transfer.readers.base import LineReader, SessionWriter, get_mapping, get_text, join_texts
 
 _QUERY = re.compile(r"<user_query>\s*(.*?)\s*(?:</user_query>|\Z)", re.DOTALL)
 _TIMESTAMP = re.compile(
@@ -64,7 +57,7 @@ class CursorReader(LineReader):
             is_over = get_text(raw, "status") in (None, "success", "completed")
             self._writer.end_turn() if is_over else self._writer.interrupt()
         else:
-            count_unknown(role, self.skipped)
+            self.count_other(role)
 
     def _line_id(self, number: int = 0) -> str:
         return f"{self.agent or self.session}:{self._lines}" + (f".{number}" if number else "")
@@ -88,10 +81,8 @@ class CursorReader(LineReader):
                 self._writer.add_text(text, self.last_at, self._line_id(number))
             elif part.get("type") == "tool_use":
                 self._read_call(part, number)
-            elif part.get("type") in ("thinking", "reasoning", "redacted_thinking"):
-                self.skipped["not conversation"] += 1
             else:
-                count_unknown(part.get("type"), self.skipped)
+                self.count_other(part.get("type"), ("thinking", "reasoning", "redacted_thinking"))
 
     def _read_call(self, part: Mapping[str, Any], number: int) -> None:
         name, given = get_text(part, "name"), part.get("input")

@@ -14,7 +14,6 @@ from memd.transfer.readers.base import (
     ImportedPayload,
     LineReader,
     SessionWriter,
-    count_unknown,
     get_mapping,
     get_objects,
     get_text,
@@ -97,10 +96,8 @@ class GeminiReader(LineReader):
                 writer.add_text(text, self.last_at, name)
             for call in get_objects(message, "toolCalls"):
                 self._read_call(call, writer)
-        elif is_new and kind in _NOT_CONVERSATION:
-            self.skipped["not conversation"] += 1
         elif is_new:
-            count_unknown(kind, self.skipped)
+            self.count_other(kind, _NOT_CONVERSATION)
 
     def _read_call(self, call: Mapping[str, Any], writer: SessionWriter) -> None:
         use_id, name, state = (get_text(call, key) for key in ("id", "name", "status"))

@@ -14,7 +14,6 @@ from memd.transfer.readers.base import (
     ImportedPayload,
     SessionReader,
     SessionWriter,
-    count_unknown,
     get_mapping,
     get_objects,
     get_text,
@@ -129,10 +128,8 @@ class OpencodeReader(SessionReader):
             )
         elif kind == "tool":
             self._read_call(part, at, writer)
-        elif kind in _NOT_CONVERSATION:
-            self.skipped["not conversation"] += 1
         else:
-            count_unknown(kind, self.skipped)
+            self.count_other(kind, _NOT_CONVERSATION)
 
     def _read_call(self, part: Mapping[str, Any], at: int | None, writer: SessionWriter) -> None:
         use_id, state = get_text(part, "callID"), get_mapping(part, "state")

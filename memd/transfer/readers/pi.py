@@ -13,7 +13,6 @@ from typing import Any
 from memd.transfer.readers.base import (
     LineReader,
     SessionWriter,
-    count_unknown,
     get_mapping,
     get_objects,
     get_text,
@@ -71,10 +70,8 @@ class PiReader(LineReader):
             writer.add_title(get_text(raw, "name"), "custom", self.last_at)
         elif kind == "custom_message":
             self.skipped["injected by the client"] += 1
-        elif kind in _NOT_CONVERSATION:
-            self.skipped["not conversation"] += 1
         else:
-            count_unknown(kind, self.skipped)
+            self.count_other(kind, _NOT_CONVERSATION)
 
     def _read_message(self, message: Mapping[str, Any], line: str, writer: SessionWriter) -> None:
         role = get_text(message, "role")
@@ -89,7 +86,7 @@ class PiReader(LineReader):
         elif role in _INJECTED:
             self.skipped["injected by the client"] += 1
         else:
-            count_unknown(role, self.skipped)
+            self.count_other(role)
 
     def _read_answer(self, message: Mapping[str, Any], line: str, writer: SessionWriter) -> None:
         is_final = get_text(message, "stopReason") in _FINAL_REASONS

@@ -1,12 +1,14 @@
 """What is assigned to a secret name goes; references, types, calls and prose stay."""
 
 from memd.capture.redact import redact
-from memd.capture.redact.assignments import redact_assignments
+from memd.capture.redact.assignments import find_assigned
+from memd.capture.redact.regexes import Reading, replace_spans
 from tests.tables import every_row
 
 
 def redacted(text):
-    return redact_assignments(text, text.lower(), f"{text.lower()}\n")
+    signs = f"{text.lower()}\n"
+    return replace_spans(text, find_assigned(Reading(text, text.lower(), signs, True, False)))
 
 
 @every_row(

@@ -3,8 +3,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.index import topk
-from memd.index.topk import keep_highest, top_rows
+from memd.recall import retrievers
+from memd.recall.retrievers import keep_highest, top_rows
 
 
 @settings(max_examples=60, deadline=None)
@@ -12,8 +12,8 @@ from memd.index.topk import keep_highest, top_rows
 def test_the_highest_are_there_with_all_that_tie_and_in_order(scores, count):
     values = np.array(scores, np.float32)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(topk, "_COLUMNS_MIN", 8)
-        patch.setattr(topk, "_COLUMNS_ROOT", 1)
+        patch.setattr(retrievers, "_COLUMNS_MIN", 8)
+        patch.setattr(retrievers, "_COLUMNS_ROOT", 1)
         rows, is_all = top_rows(values, count)
     positive = np.flatnonzero(values > 0)
     assert rows.tolist() == sorted(rows.tolist())

@@ -1,0 +1,305 @@
+"""What the second session of a fresh user knows of the first: real daemons, hooks and repositories."""
+
+import itertools
+import json
+import os
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from memd.client import Client
+from tests.e2e.real_daemon import RealDaemon
+from tests.e2e.test_told_at_the_moment import Session
+
+GIT = shutil.which("git")
+NUMBERS = itertools.count(1)
+BASKET = (
+    "TypeError: Cannot read properties of undefined (reading 'basket')\n"
+    "    at renderCart (/home/dev/shop/src/cart.ts:41:17)\n"
+    "    at processTicksAndRejections (node:internal/process/task_queues:95:5)"
+)
+POLICY = "Deploys to production go out on Tuesday mornings only, never on Fridays."
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    it = RealDaemon(tmp_path_factory.mktemp("d")).start()
+    yield it
+    it.stop()
+
+
+@pytest.fixture
+def begin(daemon, tmp_path):
+    """Begin a session in a directory; it and what its start tells."""
+    (tmp_path / ".git").mkdir()
+
+    def start(project=tmp_path):
+        session = Session(daemon, f"second{next(NUMBERS)}", str(project))
+        return session, session.hook("SessionStart", source="startup")
+
+    return start
+
+
+def edit(session, name):
+    path = Path(session.project, name)
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text("x = 2\n", "utf-8")
+    session.touches(name, "Edit")
+
+
+def work(begin, asked, answer, *, commit="", name="src/app.py"):
+    session, _ = begin()
+    session.asks(asked)
+    edit(session, name)
+    if commit:
+        session.runs(f'git commit -qam "{commit}"', f"[main 1234567] {commit}")
+    session.ends(answer)
+
+
+# ── What is open, and why ────────────────────────────────────────────────────────────────────────
+
+
+def test_a_start_tells_beside_a_commit_what_is_open_and_why(begin):
+    answer = (
+        "Webhooks are sent three times.\n\nStill open: the queue is not durable yet, because the sandbox of the"
+        " vendor rejects streams."
+    )
+    work(begin, "Send webhooks more than once", answer, commit="Send webhooks three times")
+    _, told = begin()
+    assert "Send webhooks three times (app.py)" in told
+    assert (
+        "  Still open: the queue is not durable yet, because the sandbox of the vendor rejects"
+        in told
+    )
+    work(
+        begin,
+        "Then go on",
+        "The queue is durable now: streams work in the vendor's sandbox.",
+        commit="Keep the queue",
+    )
+    assert "Still open" not in begin()[1]
+
+
+# ── Requests that were done ──────────────────────────────────────────────────────────────────────
+
+
+def test_a_request_that_was_done_is_not_told_as_if_it_stood(begin):
+    work(
+        begin, "The export dialog needs a cancel button next to the save button. Tokens are never kept in the browser's storage.",
+        "The export dialog has a cancel button beside save.",
+    )  # fmt: skip
+    work(begin, "Remove the banner above the list of orders", "Done.", name="src/orders.py")
+    session, _ = begin()
+    session.asks("The nightly report should also be sent to the finance team.")
+    session.ends("I can do that once you tell me their address.")
+    _, told = begin()
+    said = told.partition("Said lately")[2]
+    assert "“The nightly report should also be sent to the finance team.”" in said
+    assert "Tokens are never kept in the browser's storage" in told
+    assert "cancel button" not in said
+    assert "banner" not in said
+
+
+def test_what_was_asked_and_not_reached_stands(begin):
+    work(begin, "The search index should be rebuilt every night.", "I could not have the index rebuilt every night: cron is missing here.")  # fmt: skip
+    assert "“The search index should be rebuilt every night.”" in begin()[1]
+
+
+# ── The same error again ─────────────────────────────────────────────────────────────────────────
+
+PASTED = [
+    BASKET,
+    BASKET.replace("41:17", "99:3"),
+    f"It happens again, what is it?\n```\n{BASKET}\n```",
+    "the cart breaks again: TypeError: Cannot read properties of undefined (reading 'basket'), what now?",
+]
+
+
+def test_an_error_that_was_pasted_and_fixed_is_known_when_it_is_pasted_again_or_met_by_a_tool(
+    begin,
+):
+    work(
+        begin, f"I get this when I open the cart:\n\n{BASKET}",
+        "Fixed: the cart was shown before the session was loaded; it waits for that now.",
+    )  # fmt: skip
+    for prompt in PASTED:
+        told = begin()[0].asks(prompt)
+        assert "The same failed here before; what fixed it:" in told, prompt
+        assert "the cart was shown before the session was loaded" in told
+    assert "the cart was shown before" in begin()[0].fails("npm run dev", BASKET)
+    session, _ = begin()
+    assert session.asks(BASKET)
+    assert session.asks(f"{BASKET}\nand again") == "", "it was told"
+    assert "failed here before" not in begin()[0].asks(BASKET.replace("basket", "order"))
+    assert "failed here before" not in begin()[0].fails(
+        "npm run dev", BASKET.replace("basket", "order")
+    )
+
+
+def test_an_error_that_a_tool_met_is_known_though_the_start_told_of_the_work(begin):
+    session, _ = begin()
+    session.asks("Start the shop please")
+    session.fails("npm run shop", BASKET)
+    edit(session, "src/cart.ts")
+    session.runs("npm run shop", "listening")
+    session.ends("The shop runs: the cart waits until the session is loaded.")
+    again, told = begin()
+    assert "The shop runs" in told
+    assert "changed src/cart.ts" in again.fails("npm run dev", BASKET)
+    assert "changed src/cart.ts" in begin()[0].asks(BASKET)
+
+
+def test_the_end_of_a_long_traceback_is_recognised(begin):
+    frames = "".join(
+        f'  File "/srv/m{n}.py", line {n}, in step\n    call_{n}(a, b)\n' for n in range(60)
+    )
+    error = f"Traceback (most recent call last):\n{frames}shop.BasketError: basket 7f3a9b21c0de has no currency"
+    work(
+        begin,
+        f"Production died of this:\n\n{error}",
+        "Old baskets have no currency; the loader takes the shop's.",
+    )
+    assert "the loader takes the shop's" in begin()[0].asks(
+        error.replace("7f3a9b21c0de", "0123456789ab")
+    )
+
+
+# ── Whose words ──────────────────────────────────────────────────────────────────────────────────
+
+
+def note(session, text, **fields):
+    preface = {
+        "client": "claude-code",
+        "session": session.key,
+        "speaker": "agent",
+        "cwd": session.project,
+    }
+    with Client(session.daemon.paths.socket, preface=preface) as client:
+        return client.call("memd/remember", {"text": text, "directory": session.project, **fields})
+
+
+def test_words_that_the_user_said_before_any_tool_printed_them_are_the_user_s(begin):
+    session, _ = begin()
+    session.asks(f"{POLICY} Put that into the contributing file.")
+    session.ends("It is in CONTRIBUTING.md.")
+    session, _ = begin()
+    session.asks("Read the contributing file")
+    session.runs("cat CONTRIBUTING.md", POLICY)
+    session.asks(f"As I said: {POLICY[0].lower()}{POLICY[1:]}")
+    noted = note(session, POLICY, kind="instruction", quote=POLICY[:-1].lower())
+    assert noted["proof"], noted["refused"]
+
+
+def test_words_that_a_tool_printed_first_are_not_proved_by_repeating_them(begin):
+    session, _ = begin()
+    session.asks("Read the contributing file")
+    session.runs("cat CONTRIBUTING.md", POLICY)
+    session.asks(f"Right: {POLICY[0].lower()}{POLICY[1:]}")
+    assert note(session, POLICY, kind="instruction", quote=POLICY[:-1].lower())["proof"] is None
+
+
+def test_words_that_the_agent_said_in_an_earlier_session_are_its_own_though_a_tool_prints_them_now(
+    begin,
+):
+    said = "The parser accepts trailing commas in arrays and objects"
+    work(begin, "Make the parser lenient", f"{said}.", commit=said)
+    session, _ = begin()
+    session.asks("And tuples?")
+    session.runs("git log -1", f"commit 12\n    {said}")
+    edit(session, "src/tuples.py")
+    session.ends(f"{said}, and now in tuples.")
+    assert f"{said}, and now in tuples" in begin()[1]
+
+
+# ── A moved checkout ─────────────────────────────────────────────────────────────────────────────
+
+
+def git(place, *words):
+    subprocess.run(
+        [GIT, "-C", place, "-c", "user.name=x", "-c", "user.email=x@x.example", *words],
+        check=True, capture_output=True, env={"PATH": os.environ["PATH"], "HOME": str(place)},
+    )  # fmt: skip
+
+
+def make_checkout(place, remote=""):
+    place.mkdir()
+    git(place, "init", "-q")
+    (place / "name").write_text(str(place), "utf-8")
+    git(place, "add", "-A")
+    git(place, "commit", "-qm", "First")
+    if remote:
+        git(place, "remote", "add", "origin", remote)
+    return place
+
+
+def test_a_checkout_knows_its_memories_where_it_was_moved(begin, tmp_path):
+    old = make_checkout(tmp_path / "shop")
+    begin(old)[0].notes("Prices are whole cents.", kind="fact")
+    assert "whole cents" not in begin(make_checkout(tmp_path / "other"))[1]
+    begin(old)  # before it moves, it was there
+    old.rename(tmp_path / "store")
+    assert "Prices are whole cents" in begin(tmp_path / "store")[1]
+
+
+def test_a_checkout_knows_its_memories_where_it_was_cloned_anew(begin, tmp_path):
+    old = make_checkout(tmp_path / "queue", "git@host.example:acme/queue.git")
+    begin(old)[0].notes("The queue is kept in one file.", kind="fact")
+    begin(old)
+    old.rename(tmp_path / "nowhere")
+    (tmp_path / "nowhere" / ".git").rename(tmp_path / "nowhere" / "gone")
+    new = make_checkout(tmp_path / "queue2", "https://host.example/acme/queue")
+    assert "The queue is kept in one file" in begin(new)[1]
+
+
+def test_beside_a_checkout_that_is_still_there_memd_says_how_to_join_them(begin, tmp_path):
+    old = make_checkout(tmp_path / "both")
+    begin(old)[0].notes("Both are there.", kind="fact")
+    begin(old)
+    subprocess.run([GIT, "clone", "-q", old, tmp_path / "clone"], check=True, capture_output=True)
+    told = begin(tmp_path / "clone")[1]
+    assert "Both are there" not in told
+    assert f"memd project merge {old} {tmp_path / 'clone'}" in told
+
+
+# ── memd injected ────────────────────────────────────────────────────────────────────────────────
+
+
+def test_memd_injected_shows_word_for_word_what_was_told(daemon, begin):
+    work(begin, "Send mails twice. The footer of mails names the company.", "Mails are sent twice.", commit="Send mails twice")  # fmt: skip
+    session, start = begin()
+    assert "Said lately" in start
+    session.notes("Mails are sent at night.", kind="fact", where=["src/app.py"])
+    touched = session.touches("src/app.py")
+    assert touched
+
+    def injected(*words):
+        ran = subprocess.run(
+            [sys.executable, "-m", "memd", "injected", session.key, *words],
+            env=daemon.environ, cwd=session.project, capture_output=True, text=True, check=True,
+        )  # fmt: skip
+        return ran.stdout
+
+    found = json.loads(injected("--json"))
+    assert [one["text"] for one in found["texts"]] == [start, touched]
+    shown = injected()
+    lines = [line for text in (start, touched) for line in text.splitlines()]
+    assert [line[2:] for line in shown.splitlines() if line[2:] in lines] == lines
+    assert f"\n{sum(line.startswith('- ') for line in lines)} lines, " in shown
+    daemon.stop()
+    daemon.start()
+    assert [one["text"] for one in json.loads(injected("--json"))["texts"]] == [start, touched]
+
+
+def test_what_was_told_goes_with_what_was_forgotten(daemon, begin):
+    session, _ = begin()
+    number = session.notes("The vault of the bakery is behind the oven.", kind="fact")
+    told, start = begin()
+    assert "behind the oven" in start
+    with daemon.client() as client:
+        plan = client.call("memd/forget", {"ids": [number], "dry_run": True})
+        client.call("memd/forget", {"ids": [number], "dry_run": False, "token": plan["token"]})
+        found = client.call("memd/injected", {"session": told.key})
+    assert found["texts"] == []
