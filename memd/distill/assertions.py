@@ -127,7 +127,7 @@ def _draft_note(said: Utterance, context: EpisodeContext) -> Draft | None:
     return _make(said, context, NOTE, kind, rest, [f"User: “{said.text.strip()}”"], "")
 
 
-def read_sentence(  # noqa: C901, PLR0911  # a list of cases, in order
+def read_sentence(  # noqa: C901, PLR0911, PLR0912  # a list of cases, in order
     sentence: OwnSentence,
 ) -> tuple[Form, Kind] | None:
     """The form of a sentence, and the kind of what it says; None if it has none."""

@@ -4,7 +4,7 @@ import pytest
 
 from memd.consolidate.curator import MemoryEdit, edit_memory
 from memd.consolidate.judgments import undo_judgment
-from memd.consolidate.undo import undo_change
+from memd.consolidate.runs import undo_change
 from memd.models import Authority, Kind
 
 
