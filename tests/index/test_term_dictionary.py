@@ -73,12 +73,15 @@ _WORDS = st.text("abß東", min_size=1, max_size=3)
             lambda made: len(set(made.values())) == len(made)
         ),
         max_size=8,
-    )
+    ),
+    st.booleans(),
 )
-def test_it_is_a_dictionary_in_which_each_number_has_one_word(batches):
+def test_it_is_a_dictionary_in_which_each_number_has_one_word(batches, packs):
     made, wanted = vocabulary(dict.fromkeys(range(13), 1)), {}
     for batch in batches:
         made.learn(batch)
+        if packs:
+            made._merge_fresh()
         for term, number in batch.items():
             wanted = {t: n for t, n in wanted.items() if t != term and n != number}
             wanted[term] = number
