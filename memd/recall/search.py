@@ -70,16 +70,8 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
 def _answer_query(tx: Connection, query: IndexedQuery) -> Answer:
     index, parsed, question = query.index, query.parsed, query.parsed.question
     found, spaces = _ask_retrievers(tx, query)
-    rows = ranking.collect_candidates(query, found)
-    candidates, failed = _score(tx, query, found, rows)
-    relations = precedence.read_relations(tx, parsed, _list_best(query, candidates))
-    row_of = dict(zip(candidates.ids, rows.tolist(), strict=True))
-    leading = relations.list_leading(
-        lambda number: frozenset(find_terms(query, row_of[number]) if number in row_of else ())
-    )
-    if len(brought := _find_rows(query, found, leading - set(candidates.ids))):
-        rows = np.concatenate([rows, brought])
-        candidates, failed = _score(tx, query, found, rows)
+    candidates, relations, failed = _score_with_leading(tx, query, found)
+    rows = candidates.rows
     counted = found.likelihood.find_terms(rows) if found.likelihood is not None else None
     coverage = compute_coverage(query, rows, counted)
     own_scores = candidates.scores_by_id()
@@ -108,8 +100,7 @@ def _answer_query(tx: Connection, query: IndexedQuery) -> Answer:
         trace = trace_candidates(parsed, candidates, order, terms)
         trace += trace_near_misses(tx, query, found.lexical_scores, place)
     degraded = _find_missing_vectors(index, parsed.hashing_vector)
-    if failed:
-        degraded["rerank"] = failed
+    degraded |= {"rerank": failed} if failed else {}
     is_lifted = pairs and hits and not coverage.list_terms(place[hits[0].summary.id])
     return Answer(
         hits=hits,
@@ -120,11 +111,7 @@ def _answer_query(tx: Connection, query: IndexedQuery) -> Answer:
         degraded={**degraded, **parsed.degraded},
         notes=notes if hits else (),
         trace=tuple(trace),
-        contradicted={
-            hit.summary.id: tuple(against)
-            for hit in hits
-            if (against := relations.against.get(hit.summary.id))
-        },
+        contradicted={n: tuple(ids) for n in page if (ids := relations.against.get(n))},
         precedence=tuple(pairs),
         evidence=Evidence(
             text=parsed.terms.text,
@@ -139,6 +126,23 @@ def _answer_query(tx: Connection, query: IndexedQuery) -> Answer:
             own_scores=own_scores if is_lifted else {},
         ),
     )
+
+
+def _score_with_leading(
+    tx: Connection, query: IndexedQuery, found: Retrieved
+) -> tuple[ScoredCandidates, Relations, str | None]:
+    """Score the candidates and what comes before one of them; also say why the vault could not be read, if so."""
+    rows = ranking.collect_candidates(query, found)
+    candidates, failed = _score(tx, query, found, rows)
+    relations = precedence.read_relations(tx, query.parsed, _list_best(query, candidates))
+    row_of = dict(zip(candidates.ids, rows.tolist(), strict=True))
+    leading = relations.list_leading(
+        lambda number: frozenset(find_terms(query, row_of[number]) if number in row_of else ())
+    )
+    if len(brought := _find_rows(query, found, leading - set(candidates.ids))):
+        rows = np.concatenate([rows, brought])
+        candidates, failed = _score(tx, query, found, rows)
+    return candidates, relations, failed
 
 
 def _list_best(query: IndexedQuery, candidates: ScoredCandidates) -> list[int]:
