@@ -111,17 +111,14 @@ class WorktreeJoiner:
                     return
                 looks_again = False
                 known = await self._db.read(_read_known)
-                known, joins = await anyio.to_thread.run_sync(
+                found = await anyio.to_thread.run_sync(
                     _look_around, known, self._overrides, abandon_on_cancel=True
                 )
-                await self._db.write(partial(_note_repositories, known=known))
-                self._seen = ids
-                self._copies = _find_copies(known)
-                # A repository without a commit is known again only once it has one.
-                self._has_empty = not all(map(_is_known_again, known))
-                for key, into in joins:
+                await self._db.write(partial(_note_repositories, known=found.known))
+                self._seen, self._copies, self._has_empty = ids, found.copies, found.has_empty
+                for key, into in found.joins:
                     await self._join(key, into)
-                if not joins:
+                if not found.joins:
                     return
 
     async def _join(self, key: str, into: ProjectIdentity) -> None:
@@ -140,11 +137,21 @@ class WorktreeJoiner:
             log.get(self.name).info("worktree_joined", key=key, into=into.key)
 
 
-def _look_around(
-    known: Sequence[KnownProject], overrides: ProjectOverrides
-) -> tuple[list[KnownProject], list[tuple[str, ProjectIdentity]]]:
+@dataclass(frozen=True, slots=True)
+class _Surroundings:
+    """The repositories of the projects, as they are on the disk."""
+
+    known: Sequence[KnownProject]
+    joins: Sequence[tuple[str, ProjectIdentity]]
+    copies: Mapping[str, str]
+    has_empty: bool
+    """Whether one has no commit yet: it is known again only once it has one."""
+
+
+def _look_around(known: Sequence[KnownProject], overrides: ProjectOverrides) -> _Surroundings:
     found = [replace(one, root=one.root or read_root(one.key)) for one in known]
-    return found, find_joins(found, overrides)
+    has_empty = not all(map(_is_known_again, found))
+    return _Surroundings(found, find_joins(found, overrides), _find_copies(found), has_empty)
 
 
 def _is_known_again(one: KnownProject) -> bool:

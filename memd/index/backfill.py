@@ -24,7 +24,7 @@ from memd.errors import BadRequest, EngineAbsent, EngineFailed
 from memd.index.chunking import passage_text
 from memd.index.malloc import trim_heap
 from memd.index.memory_index import MemoryIndex
-from memd.index.quantization import decode_vectors, encode_vectors, is_encoded
+from memd.index.quantization import decode_vectors, encode_vectors, is_float16
 from memd.models import Space
 from memd.store import fulltext
 from memd.store import vectors as store_vectors
@@ -162,6 +162,7 @@ class Backfill:
             )
             if found.stored:
                 await fill_index(self._index, space, found.stored)
+                await recode_old_vectors(self._db, space, found.stored)
                 return True
         # A deleted memory has passages in the index until the indexer follows and wakes us.
         return bool(found.texts) and await self._embed_texts(space, found.texts)
@@ -232,8 +233,7 @@ def find_missing(
     tx: Connection, space: Space, passage_ids: Sequence[int], limit: int
 ) -> MissingVectors:
     """Look passages up: their stored vectors, or if there are none the texts of the first `limit`."""
-    found = store_vectors.vectors_of(tx, space.name, passage_ids)
-    stored = {n: blob for n, blob in found.items() if is_encoded(blob, space.dimensions)}
+    stored = store_vectors.vectors_of(tx, space.name, passage_ids)
     return (
         MissingVectors(stored)
         if stored
@@ -278,6 +278,15 @@ async def fill_index(index: MemoryIndex, space: Space, stored: Mapping[int, byte
         index.fill(space.name, list(stored), rows)
 
     await anyio.to_thread.run_sync(put)
+
+
+async def recode_old_vectors(db: Database, space: Space, stored: Mapping[int, bytes]) -> None:
+    """Store the float16 vectors of an earlier memd again, in half the bytes."""
+    former = {n: blob for n, blob in stored.items() if is_float16(blob, space.dimensions)}
+    if former:
+        coded = encode_vectors(decode_vectors(list(former.values()), space.dimensions))
+        pairs = dict(zip(former, coded, strict=True))
+        await db.write(partial(_put_vectors, space=space, vectors=pairs))
 
 
 def _put_vectors(tx: Connection, space: Space, vectors: Mapping[int, bytes]) -> list[int]:

@@ -2,7 +2,7 @@
 
 Rounding to a byte or a sign is accurate only if no value is much larger than the others, and the hashing space is
 full of those. A random rotation spreads each over all dimensions (Ailon and Chazelle, 2006). The vault stores a
-model's vectors as the index holds them: rotated, a byte a dimension and one scale.
+model's vectors as the index holds them: rotated, a byte a dimension and one scale. Older vaults have float16.
 """
 
 import hashlib
@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 WORD_BITS = 64
 _BYTE_MAX = 127
 _SCALE_BYTES = 4
+_FLOAT16_BYTES = 2
 
 Floats = NDArray[np.float32]
 VectorRows = NDArray[np.float32] | NDArray[np.float16]
@@ -98,13 +99,22 @@ def encode_vectors(vectors: Floats) -> list[bytes]:
 
 def decode_vectors(blobs: Sequence[bytes], dimensions: int) -> Floats:
     """Return a row per blob, (n, dimensions), approximately what was encoded."""
-    rotation = Rotation(dimensions)
-    whole = np.frombuffer(b"".join(blobs), np.uint8)
-    whole = whole.reshape(len(blobs), rotation.width + _SCALE_BYTES)
-    scales = np.ascontiguousarray(whole[:, rotation.width :]).view("<f4")
-    return rotation.back(whole[:, : rotation.width].view(np.int8) * scales)
+    rows = np.zeros((len(blobs), dimensions), np.float32)
+    former = [at for at, blob in enumerate(blobs) if is_float16(blob, dimensions)]
+    if former:
+        halves = np.frombuffer(b"".join(blobs[at] for at in former), "<f2")
+        rows[former] = halves.reshape(-1, dimensions)
+    coded = sorted(set(range(len(blobs))) - set(former))
+    if coded:
+        rotation = Rotation(dimensions)
+        whole = np.frombuffer(b"".join(blobs[at] for at in coded), np.uint8)
+        whole = whole.reshape(len(coded), rotation.width + _SCALE_BYTES)
+        values = whole[:, : rotation.width].view(np.int8)
+        scales = np.ascontiguousarray(whole[:, rotation.width :]).view("<f4")
+        rows[coded] = rotation.back(values * scales)
+    return rows
 
 
-def is_encoded(blob: bytes, dimensions: int) -> bool:
-    """Return whether a blob may be what `encode_vectors` makes; before 0.1 there were others."""
-    return len(blob) == -(-dimensions // WORD_BITS) * WORD_BITS + _SCALE_BYTES
+def is_float16(blob: bytes, dimensions: int) -> bool:
+    """Return whether an earlier memd wrote this blob, in float16."""
+    return len(blob) == _FLOAT16_BYTES * dimensions

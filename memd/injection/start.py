@@ -232,11 +232,14 @@ def _drop_spoken(group: CandidateGroup, said: Sequence[SaidSentence]) -> Candida
 
 
 def _find_rest(title: str, said: Sequence[SaidSentence]) -> str:
-    """Return what a title says after a sentence of the user's that it begins with; all of it if it begins with none."""
+    """Return what a title says besides the user's sentence that it is, or that sets a limit and leads it."""
     for one in said:
         text = one.text.rstrip(".!? ")
-        if title[: len(text)].casefold() == text.casefold():
-            return title[len(text) :].lstrip(".!?:; ")
+        rest = title[len(text) :].lstrip(".!?:; ")
+        if title[: len(text)].casefold() == text.casefold() and (
+            not rest or lines.limits(one.text)
+        ):
+            return rest
     return title
 
 

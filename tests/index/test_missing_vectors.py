@@ -1,5 +1,6 @@
 import anyio
 import numpy as np
+import pytest
 
 from memd.embeddings.hashing import HashingEmbedder
 from memd.index import backfill
@@ -46,13 +47,22 @@ async def test_a_caller_may_be_cancelled_but_not_between_commit_and_index(db):
     assert index.counts(SPACE.name) == (1, 1)
 
 
-async def test_a_vector_in_the_form_of_an_earlier_memd_is_made_again(db):
+async def test_a_float16_vector_is_read_and_stored_again_in_fewer_bytes(db):
     put(db, "a")
-    await shelved(db)
+    index = await shelved(db)
     (one,) = ids(db)
     former = {one: np.array([0.5, -0.5, 0.5, 0.5], "<f2").tobytes()}
     space = db.write_now(lambda tx: vectors.ensure_space(tx, SPACE))
     db.write_now(lambda tx: vectors.put_vectors(tx, space, former.items()))
     gap = db.read_now(lambda tx: backfill.find_missing(tx, SPACE, [one], 9))
-    assert not gap.stored
-    assert list(gap.texts) == [one]
+    await backfill.fill_index(index, SPACE, gap.stored)
+    before = index.matrices[SPACE.name].vectors(np.array([0]))
+    assert before.tolist() == [[0.5, -0.5, 0.5, 0.5]]
+    await backfill.recode_old_vectors(db, SPACE, gap.stored)
+    anew = db.read_now(lambda tx: vectors.vectors_of(tx, SPACE.name, [one]))
+    assert anew != former
+    await backfill.fill_index(index, SPACE, anew)
+    after = index.matrices[SPACE.name].vectors(np.array([0]))
+    assert after.tolist() == [pytest.approx(before[0].tolist(), abs=0.01)]
+    await backfill.recode_old_vectors(db, SPACE, anew)
+    assert db.read_now(lambda tx: vectors.vectors_of(tx, SPACE.name, [one])) == anew

@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from memd.index.quantization import Rotation, decode_vectors, encode_vectors, quantize
+from memd.index.quantization import Rotation, decode_vectors, encode_vectors, is_float16, quantize
 from tests.tables import every_row
 
 
@@ -65,3 +65,12 @@ def test_a_row_of_zeros_stays_one():
     assert not decode_vectors(encode_vectors(np.zeros((2, 8), np.float32)), 8).any()
     assert encode_vectors(np.zeros((0, 8), np.float32)) == []
     assert decode_vectors([], 8).shape == (0, 8)
+
+
+def test_what_a_former_memd_wrote_is_read_beside_what_this_one_writes():
+    rows = unit_rows(3, 8)
+    blobs = [rows[0].astype("<f2").tobytes(), *encode_vectors(rows[1:])]
+    assert [is_float16(blob, 8) for blob in blobs] == [True, False, False]
+    found = decode_vectors(blobs, 8)
+    assert found[0].tolist() == rows[0].astype(np.float16).astype(np.float32).tolist()
+    assert np.allclose(found, rows, atol=0.02)

@@ -135,9 +135,7 @@ class Wire:
         owner: dict[str, bytes] = {}
         for line in lines:
             said = jsonrpc.parse_line(line)
-            if isinstance(
-                said, jsonrpc.Call | jsonrpc.InvalidLine | jsonrpc.Preface | jsonrpc.Batch
-            ):
+            if isinstance(said, jsonrpc.Call | jsonrpc.InvalidLine | jsonrpc.Preface):
                 key = repr(getattr(said, "id", None))
                 is_answered = not (isinstance(said, jsonrpc.Call) and said.id is None)
                 wanted[key] += is_answered
