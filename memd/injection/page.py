@@ -531,7 +531,8 @@ def line_of_card(
     title = shorten_sentence(drop_project(card.title, project), width, is_rule=is_rule)
     told = card.id, card.kind, title, card.at, card.authority
     still = card.left_open[:_OPEN_SHOWN] if width == TITLE_CHARACTERS else ()
-    left_open = "; ".join(one_line(_LABEL.sub("", text), _OPEN_CHARACTERS) for text in still)
+    new = (text for text in still if not is_told(text, [title]))
+    left_open = "; ".join(one_line(_LABEL.sub("", text), _OPEN_CHARACTERS) for text in new)
     return ContextLine(*told, is_pinned=card.is_pinned, note=note, left_open=left_open)
 
 
