@@ -304,7 +304,7 @@ def find_unfit(
     told = [one for one in of_kind[Kind.DECISION] + of_kind[Kind.TASK] if one.id not in unfit]
     for one in outcomes:
         twin = next((other for other in told if tells_the_same(one, other)), None)
-        if twin is not None:
+        if twin is not None and not one.left_open:
             unfit.setdefault(one.id, f"#{twin.id} says it")
     chosen: dict[int | None, int] = {}
     for one in outcomes:

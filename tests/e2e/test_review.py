@@ -226,3 +226,15 @@ def test_a_turn_named_by_the_user_s_own_rule_is_told_as_the_user_s_words(daemon)
     for said in rules:
         assert f"- “{said}” (" in start
         assert start.count(said) == 1
+
+
+def test_what_a_decision_left_open_is_told_beside_the_decision(daemon):
+    more = {"session_id": "o1", "prompt_id": "o1", "cwd": "/home/dev/opening"}
+    said = "We decided to use Postmark for mails because SES bounced too much."
+    answer = "mail.py uses Postmark for mails because SES bounced too much.\n\nNot done yet: the bounce webhook."
+    edit = {"file_path": "/home/dev/opening/mail.py", "old_string": "SES", "new_string": "Postmark"}
+    hook(daemon, "UserPromptSubmit", prompt=said, **more)
+    hook(daemon, "PostToolUse", tool_name="Edit", tool_use_id="o1", tool_input=edit, tool_response={"filePath": edit["file_path"]}, **more)  # fmt: skip
+    hook(daemon, "Stop", last_assistant_message=answer, **more)
+    daemon.settle()
+    assert "the bounce webhook" in told(daemon, "o2", cwd="/home/dev/opening")
