@@ -20,7 +20,7 @@ from memd.store.types import ContextCandidate
 from memd.text import content_stems, find_sentence_ends, fold, is_stop_word, one_line, words
 
 TITLE_CHARACTERS = 240
-"""Of a title with the rest of its sentence: half of a rule may be another rule."""
+"""Maximum characters of a title completed to its whole sentence: half of a rule may be another rule."""
 OUTCOMES_MAX = 3
 """Sessions of which the last thing that they did is shown: where the work was left."""
 OUTCOME_KINDS = {Kind.CHANGE, Kind.FIX}
@@ -47,7 +47,7 @@ _REST = re.compile(
 _PASSED, _FAILED = "→ ok", "→ failed"
 """How a body notes what came of a command."""
 _STATEMENT_WORDS_MIN = 3
-"""Content words that a statement needs to say of what it states something; of two one is a name."""
+"""Minimum content words of a statement that says what it is about; two suffice if one is a name."""
 _NAME = re.compile(r"(?<=\s)[A-Z]\w+|`")
 _WORDS_BEFORE_POINTER = 2
 """Content words before a pronoun among which there is a noun that it can stand for."""
@@ -72,7 +72,7 @@ _ANSWER = re.compile(r"(.+?) \((.+)\)$")
 _ANSWERED = " → "
 _ANSWER_CHARACTERS = 120
 _QUESTION_CHARACTERS = 50
-"""So much of a question says what it is about."""
+"""Maximum characters kept of a question that is shortened."""
 _COMMITS_SHOWN = 2
 _ANSWERED_WITH = re.compile(r"^(?:Answered|Said last): ", re.MULTILINE)
 _NEXT_FIELD = re.compile(
