@@ -92,7 +92,7 @@ class LookupCache:
         """Whether anything was forgotten on purpose."""
         self._has_switches = False
         self._sessions: dict[tuple[str, str], tuple[int, str]] = {}
-        self._switches: dict[tuple[str, str], projects.Switch] = {}
+        self._switches: dict[tuple[str, str], projects.EffectiveSwitch] = {}
         self._project_keys: dict[str, str] = {}
         """Key of a project → that of the project which it was merged into, or itself."""
         self._turns: dict[int, dict[str, list[tuple[int, bool]]]] = {}
@@ -202,7 +202,7 @@ class LookupCache:
         self._project_keys.clear()
         return f"{home.key} → {into.key}"
 
-    def find_switch(self, project_key: str, session_key: str) -> projects.Switch:
+    def find_switch(self, project_key: str, session_key: str) -> projects.EffectiveSwitch:
         """Return the user's switch for this session of this project."""
         if not self._has_switches:
             return projects.SWITCHED_ON
@@ -290,16 +290,16 @@ def _apply_client_titles(
             events.mark_compactions_pending(tx, session_id)
 
 
-class _RolledBack(Exception):
-    """Ends a preview."""
+class _PreviewEnds(Exception):
+    """Rolls a preview back."""
 
 
 def preview_items(tx: Connection, items: Sequence[PreparedItem], now: int) -> list[Receipt]:
     """Return what `store_items` would answer, and store nothing; so its numbers mean nothing."""
     receipts: list[Receipt] = []
-    with contextlib.suppress(_RolledBack), tx:
+    with contextlib.suppress(_PreviewEnds), tx:
         receipts = [replace(receipt, seq=None) for receipt in store_items(tx, items, now)]
-        raise _RolledBack
+        raise _PreviewEnds
     return receipts
 
 

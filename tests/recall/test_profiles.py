@@ -2,7 +2,7 @@ import pytest
 
 from memd.errors import BadRequest, ConfigError
 from memd.recall.profiles import (
-    PUBLISHED,
+    BUILT_IN,
     adapt_to_recent,
     overlay_tables,
     resolve_profile,
@@ -11,7 +11,7 @@ from memd.recall.profiles import (
 from tests.tables import every_row
 
 
-@every_row("name", sorted(PUBLISHED))
+@every_row("name", sorted(BUILT_IN))
 def test_every_profile_that_comes_with_memd_is_valid(name):
     assert any(weight > 0 for weight in resolve_profile(name, {}).legs.values())
 
@@ -94,7 +94,7 @@ def test_the_latest_changes_clawmems_three_weights():
 
 
 def test_the_published_numbers():
-    published = {name: resolve_profile(name, {}) for name in PUBLISHED}
+    published = {name: resolve_profile(name, {}) for name in BUILT_IN}
     assert published["memoturn"].legs == {"topic": 2.0, "lexical": 1.0, "vector": 1.0}
     assert published["memoturn"].k == 8
     assert {published[name].rrf_k for name in ("siftcoder", "covalence", "memoturn")} == {60}
