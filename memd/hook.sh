@@ -8,7 +8,7 @@
 # acknowledged as stored, for whatever reason, goes to the Python hook with the same payload, which redacts and spools it.
 # So does everything that is not plain: other settings in the environment, a payload of several lines or megabytes, a
 # directory that JSON would have to quote.
-# memd/hook.py says what both promise; tests/test_hook.py holds both to it.
+# memd/hook_event.py says what both promise; tests/test_hook.py holds both to it.
 
 # A client that leaves ends the hooks beside it: they still say what they were told.
 trap '' TERM

@@ -127,7 +127,7 @@ class McpRelay:
     """The bytes that are due to the client and to the daemon, and what each of them still expects.
 
     The owner passes on what arrives (`take_client_line`, `take_daemon_line`), writes what is due
-    (`to_client`, `to_daemon`), and says when a connection begins (`begin_link`) and ends (`lose_link`).
+    (`to_client`, `to_daemon`), and says when a connection begins (`on_connected`) and ends (`on_disconnected`).
     """
 
     def __init__(self, preface: bytes) -> None:
@@ -203,8 +203,8 @@ class McpRelay:
 
     # ── Connections ──────────────────────────────────────────────────────────────────────────────
 
-    def begin_link(self) -> None:
-        """There is a connection: say who calls, and replay the handshake or send what waits."""
+    def on_connected(self) -> None:
+        """Use the new connection: say who calls, and replay the handshake or send what waits."""
         self.to_daemon = bytearray(self._preface)
         self._added, self._sent = len(self._preface), 0
         self.is_acknowledged = self._is_listing = False
@@ -215,8 +215,8 @@ class McpRelay:
             self.state = State.GREETING
             self._send(self._handshake[1])
 
-    def lose_link(self) -> None:
-        """There is no connection any more. Answer what may have been done; the rest waits for the next one."""
+    def on_disconnected(self) -> None:
+        """Answer what may have been done on the connection that ended; the rest waits for the next one."""
         self.catch_up()
         self.state = State.AWAY
         self.to_daemon.clear()

@@ -342,15 +342,15 @@ class _Proxy:
     def _adopt(self, link: socket) -> None:
         self._link = link
         self._daemon_lines = LineCutter()
-        self._relay.begin_link()
+        self._relay.on_connected()
 
-    def _lose_link(self) -> None:
+    def _disconnect(self) -> None:
         """The daemon has closed the connection. Half a line of it is worth nothing."""
         if self._link is None:
             return
         self._link.close()
         self._link = None
-        self._relay.lose_link()
+        self._relay.on_disconnected()
         self._finder.note_loss(time.monotonic())
         if not self._is_input_open:
             self._relay.release_refusal()
@@ -365,7 +365,7 @@ class _Proxy:
         except OSError:
             chunk = b""
         if not chunk:
-            self._lose_link()
+            self._disconnect()
             return
         for line in self._daemon_lines.feed(chunk):
             assert isinstance(line, bytes)  # their length is not limited
@@ -414,7 +414,7 @@ class _Proxy:
         self._is_input_open = False
         if self._relay.state != State.READY:
             # The client leaves, and does not wait for a daemon that may come back.
-            self._lose_link()
+            self._disconnect()
             self._relay.refuse_waiting(self._explain_silence())
         self._close_if_all_sent()
 
@@ -431,7 +431,7 @@ class _Proxy:
         try:
             self._link.shutdown(SHUT_WR)
         except OSError:
-            self._lose_link()
+            self._disconnect()
 
 
 if __name__ == "__main__":

@@ -90,17 +90,17 @@ def format_age(at: int, now: int) -> str:
 
 def year_span(year: int) -> Span:
     """A calendar year."""
-    return day_start(date(year, 1, 1)), day_start(date(year + 1, 1, 1))
+    return utc_day_start_ms(date(year, 1, 1)), utc_day_start_ms(date(year + 1, 1, 1))
 
 
 def month_span(day: date) -> Span:
     """The calendar month that a day is in."""
     first = day.replace(day=1)
-    return day_start(first), day_start((first + timedelta(days=31)).replace(day=1))
+    return utc_day_start_ms(first), utc_day_start_ms((first + timedelta(days=31)).replace(day=1))
 
 
-def day_start(day: date) -> int:
-    """The first millisecond of a day."""
+def utc_day_start_ms(day: date) -> int:
+    """The first millisecond of a day in UTC."""
     return (day - date(1970, 1, 1)).days * DAY_MS
 
 
@@ -167,7 +167,7 @@ def _parse_calendar(text: str) -> Span | None:
     if found := _MONTH_ONLY.fullmatch(text):
         return month_span(date(int(found[1]), int(found[2]), 1))
     if _DAY_ONLY.fullmatch(text):
-        start = day_start(date.fromisoformat(text))
+        start = utc_day_start_ms(date.fromisoformat(text))
         return start, start + DAY_MS
     moment = datetime.fromisoformat(text)
     moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)

@@ -52,7 +52,7 @@ class Session:
         self.link()
 
     def link(self):
-        self.relay.begin_link()
+        self.relay.on_connected()
         return self
 
     def say(self, *messages):
@@ -80,7 +80,7 @@ class Session:
         return [json.loads(one) for one in due.splitlines()]
 
     def restart(self):
-        self.relay.lose_link()
+        self.relay.on_disconnected()
         return self.link()
 
     def begin(self, *, tells=True, initialized=True):
@@ -165,7 +165,7 @@ def test_a_handshake_in_flight_is_sent_again_and_answered_once():
 
 def test_what_the_client_says_between_the_daemons_completes_its_handshake():
     session = Session().begin(initialized=False, tells=False)
-    session.relay.lose_link()
+    session.relay.on_disconnected()
     session.say(INITIALIZED).link()
     session.deliver()
     session.reply(hello(tells=False))
@@ -304,7 +304,7 @@ def test_calls_are_told_why_the_daemon_closed_the_connection():
 
 def away():
     session = Session().begin(tells=False)
-    session.relay.lose_link()
+    session.relay.on_disconnected()
     return session
 
 
@@ -375,11 +375,11 @@ def test_the_reason_of_a_refusal_is_known():
     session = Session().begin().restart()
     session.deliver()
     session.reply(REFUSED)
-    session.relay.lose_link()
+    session.relay.on_disconnected()
     assert session.relay.complaint == "memd has 2 connections already; close some"
     assert session.heard() == []
     session = Session().say(request(1)).reply(REFUSED)
-    session.relay.lose_link()
+    session.relay.on_disconnected()
     session.relay.release_refusal()
     assert REFUSED in session.heard()
 

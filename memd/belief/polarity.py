@@ -281,8 +281,8 @@ def _list_contrasts(text: str) -> Iterator[frozenset[str]]:
             yield named
 
 
-def is_turned(said: str, told: str) -> bool:
-    """Return whether `told` affirms what `said` denies, or denies what it affirms, where both are about the same."""
+def is_negated_by(said: str, told: str) -> bool:
+    """Return whether `told` affirms what `said` denies, or the reverse, where both are about the same."""
     denied = [window for window in _denied_windows(said) if window]
     about, mine = _content_words(words(told)), _content_words(words(said))
     if denied:

@@ -299,8 +299,8 @@ def _explain_own_words(claim: QuotedNote, record: SpokenRecord, proposed: Spoken
     """Explain why the agent's own words are not the user's; that the user let them stand is weaker evidence."""
     since = [one.whole for one in record.said if _when(one) > _when(proposed)]
     turned = find_contradiction(claim.quote, since)
-    is_turned = turned or polarity.is_turned(claim.quote, claim.text)
-    if is_turned or not _shares_content(claim.text, claim.quote):
+    is_negated = turned or polarity.is_negated_by(claim.quote, claim.text)
+    if is_negated or not _shares_content(claim.text, claim.quote):
         return _refuse("the agent's", ", and he contradicted them" if turned else "")
     if not since:
         return _refuse("the agent's", ", and he has not answered yet")
@@ -324,7 +324,7 @@ def find_contradiction(proposal: str, prompts: Sequence[str]) -> str:
             denies = polarity.has_negation(sentence) != polarity.has_negation(proposal)
             if is_answer and polarity.begins_with_denial(sentence):
                 return sentence
-            if (about and denies) or (about and polarity.is_turned(proposal, sentence)):
+            if (about and denies) or (about and polarity.is_negated_by(proposal, sentence)):
                 return sentence
     return ""
 
@@ -388,7 +388,7 @@ def _chooses_option(sentence: str, claim: QuotedNote, said: Said, about: Spoken)
     """Return whether a short answer names an option that the text is about."""
     tokens, text = words_of(sentence), claim.text
     offered = said.offered or about.offered
-    is_named = _names_label if not said.offered else lambda label, _: fold(label) in tokens
+    is_named = _picks_option if not said.offered else lambda label, _: fold(label) in tokens
     chosen = [what for label, what in offered if is_named(label, sentence)]
     if chosen:
         others = [what for _, what in offered if what not in chosen]
@@ -403,7 +403,7 @@ def _chooses_option(sentence: str, claim: QuotedNote, said: Said, about: Spoken)
     )
 
 
-def _names_label(label: str, sentence: str) -> bool:
+def _picks_option(label: str, sentence: str) -> bool:
     """Return whether a clause begins or ends with the letter or number of an option: “b, but smaller”, “allow A or C”."""
     wanted = fold(label)
     if (
@@ -433,7 +433,7 @@ def _read_labels(about: str) -> list[tuple[str, str]]:
 
 
 def _check_polarity(text: str, sentence: str, proposal: str) -> Unproved | None:
-    if polarity.is_turned(sentence, text):
+    if polarity.is_negated_by(sentence, text):
         return _refuse("opposite")
     if (
         proposal

@@ -1,15 +1,15 @@
-"""Ingestor: payloads of calls and of the spool to committed events.
+"""Ingestor: stores the payloads of calls and of the spool as events.
 
 The pipeline, in the order of this file:
 
     capture, drain    the requests of a call, or the lines of a spool file, in batches that fit a transaction
     _enqueue          a large request is prepared at once, in a thread beside the other calls
     GroupCommit       calls that arrive while a commit is under way share the next one; the first of them leads
-    Preparer          whose payload it is, filters, size, redaction, project: no database (prepare.py)
-    _store            one transaction: what is known, private turns, rows, the ledger (write.py)
-    receipts          then the distiller, and whoever waits for the end of a turn, are woken
+    Preparer          recognizes the client, filters, truncates, redacts, finds the project; no database (prepare.py)
+    _store            one transaction: drops duplicates and private turns, writes rows and ledger (write.py)
+    receipts          then the distiller, and all that wait for the end of a turn, are woken
 
-A receipt is given only after the commit, so a process that is killed anywhere has acknowledged nothing that is lost. The leader
+A receipt is given only after the commit, so killing the process at any point loses no acknowledged event. The leader
 prepares and stores all that wait, and wakes the next leader: many calls pay for one fsync and one change of thread, and a
 client that disconnects takes no other call with it.
 """
@@ -49,7 +49,7 @@ BATCH_EVENTS = 200
 CONCURRENT_CALLS_MAX = 64
 """Calls that are prepared or wait for a commit at once; further ones wait before they are prepared."""
 SPOOL_POLL_S = 2.0
-"""Seconds from a client's connection to a look into the spool, where it puts what is not acknowledged in time."""
+"""Seconds until the spool is read after a client connects: it spools what is not acknowledged in time."""
 SPOOL_REST_S = 60.0
 """Seconds between two looks while no client connects."""
 _BATCH_BYTES = 4 * 1024 * 1024
@@ -84,7 +84,7 @@ class Ingestor:
         writer_dirs: tuple[str, ...] = (),
         on_boundary: Callable[[NewEvent, Receipt], None] | None = None,
     ) -> None:
-        """A session in one of the `writer_dirs` is that of memd's own writer.
+        """`writer_dirs`: the directories of memd's own writer, whose sessions are not captured.
 
         `on_boundary` is called, before `on_stored`, with each event of a hook that begins or ends a turn.
         """
@@ -273,7 +273,7 @@ class QueuedCall:
     items: Sequence[IngestItem]
     prepared: Sequence[PreparedItem] | None
     woken: anyio.Event | None = None
-    """Set once the call is finished or is to lead; None if it led at once."""
+    """Set when the call is finished or becomes the leader; None if it was the leader from the start."""
     is_settled: bool = False
     receipts: Sequence[Receipt] = ()
     error: Exception | None = None
@@ -465,14 +465,14 @@ class WriteCircuit:
 class ErasureCleaner:
     """Removes erased text from full text, log and file, also after a daemon that was killed before it did.
 
-    It cleans up behind private prompts at once, and again when the memories distilled from them are gone.
+    It cleans up after private prompts at once, and again when the memories distilled from them are deleted.
     A `forget` cleans up after itself; its marks are handled here only if it did not finish.
     """
 
     def __init__(self, db: Database) -> None:
         self._db = db
         self._seen: ErasureMarks | None = None
-        """The marks of the previous call; None before the first, when all marks are an earlier process's."""
+        """Marks seen by the previous call; None before the first, whose marks are of an earlier process."""
         self._private_done = 0
         """The mark of private turns up to which text was removed once."""
 
@@ -482,7 +482,7 @@ class ErasureCleaner:
         return bool(self._seen)
 
     async def clean_up(self) -> None:
-        """Remove what is due. Raises a VaultError; then it is still due."""
+        """Remove what is due. If it raises a VaultError, the next call tries again."""
         marks, has_faded = await self._db.read(_read_marks)
         private = marks.get("private", self._private_done)
         has_new_private = private != self._private_done

@@ -25,7 +25,7 @@ from memd.store.database import Connection
 from memd.text import PRIVATE, digest, is_private, one_line
 
 SessionSpans = dict[int, tuple[int, int, str | None]]
-"""Session → the times of its first and last event among those that are stored now, and the title that they give it."""
+"""Session → (first, last) event time of this batch, and the title that the batch gives it."""
 ReceiptOutcome = Literal["stored", "duplicate", "filtered", "refused"]
 
 _SESSIONS_CACHED_MAX = 256
@@ -39,7 +39,7 @@ _PLACING_KINDS = frozenset({EventKind.SESSION_START, EventKind.PROMPT})
 _TWIN_NAMES = frozenset({"UserPromptSubmit", "Stop", "PostCompact"})
 """Events that have no id in the hooks of older clients."""
 _WORDED_NAMES = _TWIN_NAMES | {"PostToolUse", "PostToolUseFailure", "AgentText"}
-"""Those that have none in the hooks or in the transcripts of `clients.WITHOUT_IDS`."""
+"""Events that have no id in the hooks or transcripts of the clients in `clients.WITHOUT_IDS`."""
 _IMPORT_SOURCES = frozenset({"import", AGENTS_IMPORT})
 _OTHER_SYSTEMS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 _TIME_MAX = 2**62
@@ -59,7 +59,7 @@ class Receipt:
     is_vouched: bool = False
     """Whether only an agent's import had reported it until now."""
     moved: str = ""
-    """Where its session stood that an older memd had misplaced, and where it stands now."""
+    """`old project → new project` if the request corrected the place of its session, else empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,11 +92,11 @@ class LookupCache:
         """Whether anything was forgotten on purpose."""
         self._has_switches = False
         self._sessions: dict[tuple[str, str], tuple[int, str]] = {}
-        self._switches: dict[tuple[str, str], projects.Switch] = {}
+        self._switches: dict[tuple[str, str], projects.EffectiveSwitch] = {}
         self._project_keys: dict[str, str] = {}
         """Key of a project → that of the project which it was merged into, or itself."""
         self._turns: dict[int, dict[str, list[tuple[int, bool]]]] = {}
-        """Session → turn with prompts of its own → (time, whether it is private) of each, oldest first."""
+        """Session → turn → (time, whether it is private) of each of its prompts, oldest first."""
         self._unprompted: set[int] = set()
         """Sessions without any prompt."""
         self._placed: set[int] = set()
@@ -130,7 +130,7 @@ class LookupCache:
         return self._sessions[ref]
 
     def is_told_by_hooks(self, event: NewEvent, session_id: int) -> bool:
-        """Return whether an event without ids or times was read in a file of a session whose hooks delivered it already."""
+        """Return whether an imported event, without id or time, is of a session that hooks have captured."""
         is_untimed = (
             event.source in _IMPORT_SOURCES and event.session.client in clients.WITHOUT_TIMES
         )
@@ -164,7 +164,7 @@ class LookupCache:
         return projects.ensure_session(self._tx, event.session, project_id, event.at)
 
     def correct_place(self, item: PreparedItem, event: NewEvent, now: int) -> str:
-        """Move a session that an older memd has misplaced to where the lines of its transcript say; what was moved.
+        """Correct the project of a session that an older memd misplaced, by its transcript; return what was moved.
 
         That memd knew no directory before a session's first line had one, and took a path of another system for one below its
         own. What a person has merged, or given another name, stays.
@@ -202,7 +202,7 @@ class LookupCache:
         self._project_keys.clear()
         return f"{home.key} → {into.key}"
 
-    def find_switch(self, project_key: str, session_key: str) -> projects.Switch:
+    def find_switch(self, project_key: str, session_key: str) -> projects.EffectiveSwitch:
         """Return the user's switch for this session of this project."""
         if not self._has_switches:
             return projects.SWITCHED_ON
@@ -266,7 +266,7 @@ def store_items(
 
 
 def _find_reason(tx: Connection, item: PreparedItem, receipt: Receipt) -> str:
-    """Return the reason that the ledger gives: of a stored event of an unknown kind, what it is."""
+    """Return the reason for the ledger; for a stored event of an unknown kind, a description of it."""
     if receipt.outcome != "stored" or not isinstance(item.verdict, NewEvent):
         return receipt.reason or ""
     unknown = describe_unknown(item.verdict)
@@ -290,16 +290,16 @@ def _apply_client_titles(
             events.mark_compactions_pending(tx, session_id)
 
 
-class _RolledBack(Exception):
-    """Ends a preview."""
+class _PreviewEnds(Exception):
+    """Rolls a preview back."""
 
 
 def preview_items(tx: Connection, items: Sequence[PreparedItem], now: int) -> list[Receipt]:
     """Return what `store_items` would answer, and store nothing; so its numbers mean nothing."""
     receipts: list[Receipt] = []
-    with contextlib.suppress(_RolledBack), tx:
+    with contextlib.suppress(_PreviewEnds), tx:
         receipts = [replace(receipt, seq=None) for receipt in store_items(tx, items, now)]
-        raise _RolledBack
+        raise _PreviewEnds
     return receipts
 
 
@@ -371,9 +371,8 @@ def _append_event(
 ) -> tuple[int | None, bool, bool]:
     """Store an event unless it is there; return its id, whether it is new, and whether it is vouched for now.
 
-    Without an id it was forgotten.
-
-    One with the id of another, but not its words, is an event of its own, under a key with its words.
+    The id is None if the event was forgotten on purpose. An event that has the id of another, but other words, is stored
+    under a key with its words.
     """
     seq, is_new = _find_or_append_event(tx, event, session_id, cache)
     is_vouched = seq is not None and not is_new and event.source != AGENTS_IMPORT

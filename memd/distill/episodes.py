@@ -125,8 +125,8 @@ def is_compaction(event: Event) -> bool:
     return event.kind in _COMPACTION_KINDS
 
 
-def name_agent(event: Event) -> str:
-    """The type of the subagent that an event is of, or its id; empty for the session's own agent."""
+def name_subagent(event: Event) -> str:
+    """Return the type of the subagent that an event is of, or its id; empty for the session's own agent."""
     return (text_at(event.payload, "agent_type") or event.agent) if event.agent else ""
 
 
@@ -496,7 +496,7 @@ def read_command(event: Event, roots: Sequence[str]) -> ShellCommand | None:
         is_background=_is_set(event.payload.get("tool_input"), "run_in_background"),
         directory=directory,
         line=line,
-        agent=name_agent(event),
+        agent=name_subagent(event),
         agent_id=event.agent or "",
     )
 

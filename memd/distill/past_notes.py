@@ -88,7 +88,7 @@ class PastState(BaseModel):
         failed = ((one.session.id, *one.first, *one.last),) if is_useless else ()
         return PastState(through={**self.through, key: reached}, failed=self.failed + failed)
 
-    def forgive(self) -> "PastState":
+    def retry_failed(self) -> "PastState":
         """Return the state in which each session is read from the first stretch on that was read in vain."""
         through = dict(self.through)
         for session, at, event, *_ in self.failed:
@@ -127,9 +127,9 @@ class PastReader:
             "model": self.model.name, "obstacle": await self.model.find_obstacle(),
         }  # fmt: skip
 
-    async def forgive(self) -> None:
+    async def retry_failed(self) -> None:
         """Let what was read in vain be read again."""
-        await self.db.write(lambda tx: PastState.read(tx).forgive().write(tx))
+        await self.db.write(lambda tx: PastState.read(tx).retry_failed().write(tx))
 
     async def read_next(self, project_ids: Sequence[int] | None) -> dict[str, Any] | None:
         """Read the next stretch, and say what came of it; None if there is none. Raises EngineFailed: then it is still the next.
@@ -168,7 +168,7 @@ class PastReader:
 
         def read(tx: Connection) -> tuple[list[Stretch], int]:
             stored = PastState.read(tx)
-            state = stored.forgive() if again else stored
+            state = stored.retry_failed() if again else stored
             found = [
                 stretch
                 for project in projects.projects(tx)

@@ -98,7 +98,7 @@ class _Preview(Exception):
 
 
 def report_changes(changes: Sequence[MemoryChange], *, is_dry_run: bool) -> dict[str, Any]:
-    """Report what distilling again changed, or would change, as `memd distill --again` tells it."""
+    """Report what distilling again changed, or would change, as `memd reindex --memories` prints it."""
     counts = Counter(one["change"] for one in changes)
     return {
         "is_dry_run": is_dry_run,

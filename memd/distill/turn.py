@@ -1,20 +1,20 @@
-"""Draft all that an episode is remembered as. Pure.
+"""Draft the memories of one episode. Pure: no I/O, no clock.
 
     events ─ due.py         reads the turns that are due, whole: new ones, and those that a new one changes
       │
     episodes.py             groups events into episodes, one a turn, and reads each as a story: what was said and run;
       │                     edits.py: which lines changed, and which settings have another value by that
       │
-    work.py                 joins the turns of one piece of work; its first turn tells of it, the others only assert
+    work.py                 joins the turns of one piece of work: the first yields its memory, all yield what the user stated
       │
     turn.py  ─┬─ titles/            choose its title: a sentence, or two, by the ranker
               ├─ body.py            writes what a reader will want to know, and judges what work leaves behind
               ├─ proof/             finds what failed, and what proves that it was fixed
-              └─ assertions.py      keeps what the user says by one of the few forms, once vetoes.py lets it pass
+              └─ assertions.py      drafts what the user states in one of a few forms, unless vetoes.py rejects it
       │
-    transaction.py          writes the drafts with their edges, and what they end: rules, tasks, choices, failures
+    transaction.py          writes the drafts and their edges; closes the rules, tasks, choices and failures that they end
       │
-    distiller.py            the loop: distils again, once, what an exchange has closed or disputed
+    distiller.py            the loop: distils an older episode again, once, when a later exchange closed or disputed it
 
 The same episode and context always give the same drafts with the same slots, so that distilling again
 revises what is stored and adds nothing.
@@ -53,10 +53,10 @@ from memd.text import content_stems, is_private, one_line, unique
 
 _FILES_MAX, _EDITS_QUOTED, _ANSWERS_QUOTED, _COMMANDS_QUOTED = 20, 10, 4, 6
 _TITLE_MIN, _SETTING_NAME_MIN = 40, 3
-"""Characters that are left of a title, however long a value is."""
+"""Minimum characters kept of a title with a value appended; of a setting's name that is appended."""
 _COMPACTION_CHARACTERS_MIN = 40
 _ACKNOWLEDGED_MAX = 300
-"""Characters of an answer that only notes what the user has stated."""
+"""An answer shorter than this, to a turn that did nothing else, is taken for an acknowledgement."""
 _ANALYSIS = re.compile(r"<analysis>.*?(?:</analysis>|\Z)", re.DOTALL)
 _SUMMARY = re.compile(r"<summary>(.*?)(?:</summary>|\Z)", re.DOTALL)
 
@@ -74,7 +74,7 @@ def distill_episode(
     asserted = assertions.draft_assertions(story, context)
     ended = assertions.draft_retractions(story, context)
     found: list[Draft | None] = [*asserted, *ended, *draft_compactions(story, context)]
-    # A turn that goes on with the work of another only asserts: the other tells of the work.
+    # A continuation yields no memory of the work: the first turn of it does.
     if not episode.continues:
         work = read_work(episode, story, context)
         chains = find_chains(work.whole, context.disputes.get(episode.key, ()))
@@ -105,7 +105,7 @@ def draft_work(
     closed: Sequence[str] = (),
     told: Sequence[str] = (),
 ) -> Draft | None:
-    """A piece of work as one draft; None if nothing came of it. `told`: what is a memory of its own."""
+    """Draft a piece of work as one memory; None if nothing came of it. `told`: sentences with memories of their own."""
     story = work.whole
     came = work.is_open or any(has_outcome(one.story) for one in work.parts)
     if not (story.prompts or story.sender) or not came:
@@ -213,7 +213,7 @@ def draft_compactions(story: Story, context: EpisodeContext) -> list[Draft]:
 
 
 def _tell_values(title: str, changes: Sequence[SettingChange], *, is_only: bool) -> str:
-    """The title with the values that the edits prove, where it does not name the setting or tells a value in between.
+    """Append the values that the edits prove to a title that omits the setting or states an intermediate value.
 
     `is_only`: the edits did nothing but change them.
     """
@@ -270,7 +270,7 @@ _SCOPES = ("everywhere", "repository", "branch", "session", "tests")
 
 
 def find_scopes(said: str) -> tuple[str, ...]:
-    """The tags of where a statement holds; none if in its whole project."""
+    """Return the scope tags of a statement; none if it holds in its whole project."""
     found = [name for name in _SCOPES if SPEECH[f"in {name}"].search(said)]
     found += [f"file:{name}" for name in unique(SPEECH["file"].findall(said))[:_SCOPE_FILES_MAX]]
     found += ["for-now"] if SPEECH["for now"].search(said) else []

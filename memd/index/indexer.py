@@ -1,4 +1,4 @@
-"""Background worker: changed summaries to index.
+"""Background worker that indexes changed summaries.
 
 It reads a batch of pending changes and their summaries, embeds the passages outside any transaction, writes tables
 and vectors and removes the changes in one transaction, then updates the memory index. A crash before the commit
@@ -36,17 +36,17 @@ from memd.text import TERMS_VERSION, digest
 from memd.wakeup import AutoResetEvent
 
 _BATCH = 200
-"""Summaries indexed per transaction: others wait for the writer for a moment only, and a commit is still shared."""
+"""Summaries per transaction: few enough not to block other writers, enough to share a commit."""
 _CHECK_S = 60.0
 """Seconds to sleep unless woken; another process may have written."""
 _IDLE_S = 5.0
 """Seconds without work after which the index is saved and memory released."""
 _BUSY_S = 0.05
-"""Seconds of the process's work after which it may hold memory that it does not need at rest."""
+"""CPU seconds of the process after which unused memory is worth releasing."""
 _TRIM_BATCHES = 10
 """Batches in a row after which memory is released."""
 _UPGRADE_PAUSE_S = 0.05
-"""The least pause after comparing a batch of memories with what an older version indexed of them."""
+"""Minimum pause between batches while an upgrade looks for memories to index again."""
 _REST = 0.5
 """Pause after embedding some passages, as a share of its time: searches share the interpreter with it."""
 
@@ -112,7 +112,7 @@ class Indexer:
         """Callers that wait in `settle`; a snapshot yields to them."""
         self._has_worked = False
         self._trimmed_at_s = 0.0
-        """The process's time of work when memory was released."""
+        """CPU time of the process when memory was last released."""
         self._pending = 0
         self._failed: dict[str, str] = {}
         self.loaded = anyio.Event()
@@ -130,7 +130,7 @@ class Indexer:
                 await self._save_and_trim()
 
     async def upgrade_terms(self) -> None:
-        """Queue the memories that another version of memd made other terms of, once.
+        """Queue, once per upgrade, the memories whose indexed terms differ from those of this version.
 
         The others keep their passages, and so the vectors that a model made of them.
         """

@@ -172,7 +172,7 @@ class MemoryIndex:
         self.matrices = fresh.matrices
         self.version += 1
 
-    def local_spaces(self) -> list[tuple[str, int]]:
+    def unlearned_spaces(self) -> list[tuple[str, int]]:
         """Return name and dimensions of every space but the learned one."""
         return [(n, m.dimensions) for n, m in self.matrices.items() if n != self.learned]
 
@@ -186,7 +186,7 @@ class MemoryIndex:
             found[f"postings.{name}"] = StoredArray(
                 rows, 0 if name in ROW_PARTS else None, is_fixed=name != "live"
             )
-        for number, (space, _) in enumerate(self.local_spaces()):
+        for number, (space, _) in enumerate(self.unlearned_spaces()):
             for name, rows in self.matrices[space].parts().items():
                 found[f"space{number}.{name}"] = StoredArray(
                     rows, 1 if name == "planes" else 0, is_fixed=name in VECTOR_PARTS

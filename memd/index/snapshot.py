@@ -140,7 +140,7 @@ def _write_file(
             if stored.is_fixed:
                 fixed.append((offset + number * step, line.nbytes))
         file.seek(offset + int(np.prod(shape)) * rows.itemsize)
-    about = {"format": FORMAT, "name": name, "rows": index.columns.n, "spaces": index.local_spaces(),
+    about = {"format": FORMAT, "name": name, "rows": index.columns.n, "spaces": index.unlearned_spaces(),
              "arrays": placed, "fixed": fixed}  # fmt: skip
     text = json.dumps(about).encode()
     file.write(text + _TAIL.pack(len(text), 0)[:4])

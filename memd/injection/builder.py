@@ -19,16 +19,16 @@ from memd.injection.evidence import ErrorSignature, read_signature, read_task
 from memd.injection.moments import InjectedContext, InjectionMoment
 from memd.injection.origins import OriginReader, ToldTexts, tell_offers
 from memd.injection.page import (
+    Audience,
     KeptPages,
     StartInputs,
     StartKey,
-    StartReader,
     estimate_tokens,
     format_copy,
     format_hits,
     line_of_offer,
     make_candidate,
-    select_index,
+    select_told_page,
 )
 from memd.injection.prompt_gate import CountedTitles, GatedHit, PromptEvidence, PromptQuery
 from memd.injection.start import SessionPlace, SessionState
@@ -120,8 +120,8 @@ class ContextBuilder:
         self._titles: dict[tuple[int, ...], tuple[int, CountedTitles]] = {}
         """Projects → how often their memories had changed, and the words of their titles."""
 
-    def open(self, moment: InjectionMoment) -> ContextDraft:
-        """Begin a context. Most end here, because most prompts are not worth a search."""
+    def begin_draft(self, moment: InjectionMoment) -> ContextDraft:
+        """Begin a context: most end here, as most prompts are not worth a search."""
         setting = _SETTINGS.get(moment.name, "session_start")
         if not getattr(self._config, setting):
             return ContextDraft(moment, f"switched off in config.toml: inject.{setting}")
@@ -131,10 +131,10 @@ class ContextBuilder:
         wanted = prompt_gate.read_prompt(prompt)
         return ContextDraft(moment, "" if wanted.text else wanted.reason, prompt, wanted)
 
-    async def concerns(self, moment: InjectionMoment) -> bool:
+    async def may_matter(self, moment: InjectionMoment) -> bool:
         """Return whether a tool call may be worth a context; most are ruled out by a row or two. Raises a VaultError."""
         call = moment.call
-        if call is None or self.open(moment).why_nothing:
+        if call is None or self.begin_draft(moment).why_nothing:
             return False
         if moment.name == "failure" and read_signature(call) is not None:
             return True
@@ -169,7 +169,7 @@ class ContextBuilder:
         `draft` is what `search_ahead` found for this moment, before its event was stored.
         """
         if draft is None:
-            draft = self.open(moment)
+            draft = self.begin_draft(moment)
             if not draft.why_nothing:
                 draft, _ = await self._look_around(draft)
         if draft.why_nothing:
@@ -218,7 +218,7 @@ class ContextBuilder:
         is_anew = moment.name in ("compact", "clear")
         left = self._config.session_tokens - (0 if is_anew else recent.tokens)
         tree = WorkingTree(moment.directory, self._config.session_s * _GIT_SHARE)
-        listener = StartReader(moment.client, tree)
+        audience = Audience(moment.client, tree)
         guides = await anyio.to_thread.run_sync(self._guides.read, moment.directory)
 
         def build(tx: Connection) -> InjectedContext:
@@ -238,7 +238,7 @@ class ContextBuilder:
                 return kept
             found = start.read_candidates(tx, here, moment.name, now, guides)
             reader = OriginReader(tx, self._told)
-            context = select_index(here, found, tokens, now, listener, reader)
+            context = select_told_page(here, found, tokens, now, audience, reader)
             if context.text is None and moment.name == "startup":
                 context = replace(context, text=_name_copy(tx, here, copies))
             if is_kept:
@@ -252,7 +252,7 @@ class ContextBuilder:
     ) -> InjectedContext:
         """Build the few lines for which an error, a file, a command or a subagent's task is evidence."""
         moment = draft.moment
-        listener = StartReader(moment.client, WorkingTree(moment.directory))
+        audience = Audience(moment.client, WorkingTree(moment.directory))
         guides = await anyio.to_thread.run_sync(self._guides.read, moment.directory)
         hits: list[Summary] = []
         if signature is not None:
@@ -283,9 +283,9 @@ class ContextBuilder:
             seen: start.Seen = "later" if fixes else "all"
             seen = "nothing" if moment.name == "subagent" else seen
             found = start.read_evidence(tx, here, group, now, guides, seen)
-            found = evidence.drop_gone(found, listener.tree)
+            found = evidence.drop_gone(found, audience.tree)
             reader = OriginReader(tx, self._told)
-            return select_index(here, found, min(_EVIDENCE_TOKENS, left), now, listener, reader)
+            return select_told_page(here, found, min(_EVIDENCE_TOKENS, left), now, audience, reader)
 
         return await self._db.read(build)
 
@@ -344,7 +344,7 @@ class ContextBuilder:
         if answer is None or draft.question is None or not _is_same(question, draft.question):
             answer = await self._recaller.search(question)
         memories = [hit.summary for hit in answer.hits]
-        seen = {one.id: why for one in memories if (why := _find_objection(one, here))}
+        seen = {one.id: why for one in memories if (why := _why_not_told(one, here))}
         seen |= start.find_outdated_cards(one for one in memories if one.pinned_at is None)
         rarity = answer.rarity or prompt_gate.EVEN_RARITY
         counted = await self._db.read_inline(lambda tx: self._count_titles(tx, here.project_ids))
@@ -433,7 +433,7 @@ def _is_same(one: Question, other: Question) -> bool:
     return replace(one, now=other.now) == other
 
 
-def _find_objection(one: Summary, here: SessionState) -> str | None:
+def _why_not_told(one: Summary, here: SessionState) -> str | None:
     """Return why a session does not need a memory, or may not get it; None if nothing speaks against it."""
     if why := here.why_seen(one.id, one.session_id, one.at):
         return why

@@ -165,7 +165,7 @@ class Injector:
         if self._tasks is None or self._preparations >= BUILDS_MAX:
             return None
         try:
-            draft = self._builder.open(moment)
+            draft = self._builder.begin_draft(moment)
         except UNEXPECTED_ERRORS:
             log.get(self.name).exception("context_failed")
             return None  # the event must be stored whatever its prompt does to us
@@ -247,7 +247,7 @@ class Injector:
     async def _concerns(self, moment: InjectionMoment) -> bool:
         """Return whether a tool call may be worth a context: most are not, and must cost next to nothing."""
         try:
-            return await self._builder.concerns(moment)
+            return await self._builder.may_matter(moment)
         except (MemdError, *UNEXPECTED_ERRORS):
             log.get(self.name).exception("context_failed")
             return False

@@ -20,7 +20,7 @@ from memd.store.types import ContextCandidate
 from memd.text import content_stems, find_sentence_ends, fold, is_stop_word, one_line, words
 
 TITLE_CHARACTERS = 240
-"""Of a title with the rest of its sentence: half of a rule may be another rule."""
+"""Maximum characters of a title completed to its whole sentence: half of a rule may be another rule."""
 OUTCOMES_MAX = 3
 """Sessions of which the last thing that they did is shown: where the work was left."""
 OUTCOME_KINDS = {Kind.CHANGE, Kind.FIX}
@@ -47,7 +47,7 @@ _REST = re.compile(
 _PASSED, _FAILED = "→ ok", "→ failed"
 """How a body notes what came of a command."""
 _STATEMENT_WORDS_MIN = 3
-"""Content words that a statement needs to say of what it states something; of two one is a name."""
+"""Minimum content words of a statement that says what it is about; two suffice if one is a name."""
 _NAME = re.compile(r"(?<=\s)[A-Z]\w+|`")
 _WORDS_BEFORE_POINTER = 2
 """Content words before a pronoun among which there is a noun that it can stand for."""
@@ -72,7 +72,7 @@ _ANSWER = re.compile(r"(.+?) \((.+)\)$")
 _ANSWERED = " → "
 _ANSWER_CHARACTERS = 120
 _QUESTION_CHARACTERS = 50
-"""So much of a question says what it is about."""
+"""Maximum characters kept of a question that is shortened."""
 _COMMITS_SHOWN = 2
 _ANSWERED_WITH = re.compile(r"^(?:Answered|Said last): ", re.MULTILINE)
 _NEXT_FIELD = re.compile(
@@ -297,8 +297,8 @@ def find_unfit(
         if one.episode is not None
         and not one.is_pinned
         and (
-            why := _find_other_session(one, session_id)
-            or _find_fault(one, outcomes, turn_bodies, last)
+            why := _why_not_in_session(one, session_id)
+            or _why_unfit(one, outcomes, turn_bodies, last)
         )
     }
     told = [one for one in of_kind[Kind.DECISION] + of_kind[Kind.TASK] if one.id not in unfit]
@@ -314,12 +314,12 @@ def find_unfit(
     return unfit | dict.fromkeys(left, "its session, or others since, went on from it")
 
 
-def _find_other_session(one: ContextCandidate, session_id: int | None) -> str | None:
+def _why_not_in_session(one: ContextCandidate, session_id: int | None) -> str | None:
     """Return why what a user said for one session alone does not hold in this one; None if it may."""
     return find_other_scope(one.tags, one.session_id, session_id, None)
 
 
-def _find_fault(
+def _why_unfit(
     one: ContextCandidate,
     outcomes: Sequence[ContextCandidate],
     turn_bodies: Mapping[int, str],
@@ -330,9 +330,9 @@ def _find_fault(
         case Kind.INSTRUCTION | Kind.PREFERENCE:
             return "a part of it is private" if "[REDACTED" in one.title else None
         case Kind.DECISION | Kind.TASK:
-            return _find_fault_of_statement(one, last)
+            return _why_statement_unfit(one, last)
         case Kind.FAILURE:
-            return _find_fault_of_failure(one, outcomes, turn_bodies.get(one.id, ""))
+            return _why_failure_unfit(one, outcomes, turn_bodies.get(one.id, ""))
         case Kind.CHANGE | Kind.FIX:
             return None if _tells_work(one) else "it says nothing without what was said before it"
         case _:
@@ -348,7 +348,7 @@ def _tells_work(one: ContextCandidate) -> bool:
     return is_whole and stands_alone(said) and not _ADDRESS.search(_CODE.sub(" ", said))
 
 
-def _find_staleness(one: ContextCandidate, last: Sequence[int | None]) -> str | None:
+def _why_stale(one: ContextCandidate, last: Sequence[int | None]) -> str | None:
     """Return why a memory is not fresh; what was achieved since then is fresher."""
     is_old = one.session_id is not None and one.session_id not in last
     return "older than the last sessions that achieved something" if is_old else None
@@ -360,15 +360,15 @@ def _find_last_sessions(freshest: Iterable[ContextCandidate]) -> list[int | None
     return list(dict.fromkeys(one.session_id for one in told))[:OUTCOMES_MAX]
 
 
-def _find_fault_of_statement(one: ContextCandidate, last: Sequence[int | None]) -> str | None:
+def _why_statement_unfit(one: ContextCandidate, last: Sequence[int | None]) -> str | None:
     if not stands_alone(one.title):
         return "it says nothing without what was said before it"
     if _DECLINED.search(one.title):
         return "it tells what was not done"
-    return _find_staleness(one, last) if one.kind is Kind.TASK else None
+    return _why_stale(one, last) if one.kind is Kind.TASK else None
 
 
-def _find_fault_of_failure(
+def _why_failure_unfit(
     one: ContextCandidate, outcomes: Sequence[ContextCandidate], turn_body: str
 ) -> str | None:
     latest = next((other.session_id for other in outcomes), one.session_id)

@@ -3,7 +3,7 @@
 Recalled text may come from an attacker: it cannot close the fence, begin a tag or a line, or carry control characters.
 Lengths count as clients count them, in UTF-16 units.
 
-`start.read_candidates` finds what a session's start may tell, `select_index` writes the page of it:
+`start.read_candidates` finds what a session's start may tell, `select_told_page` writes the page of it:
 
     choose   by the shortest wording of each line (`choice.py`), so that as much as possible has room
     check    who said the chosen words first (`origins.py`); what may not be told makes room for others
@@ -99,8 +99,8 @@ class ContextSection:
     """The day and the speaker that the heading names, and so no line that has the same."""
 
 
-def index_capacity(tokens: int, project: str) -> int:
-    """The characters that a budget of tokens leaves for the headings and lines of an index."""
+def page_capacity(tokens: int, project: str) -> int:
+    """The characters that a budget of tokens leaves for the headings and lines of a page."""
     frame = utf16_length(_fence_lines(project, _INDEX_INTRO, []))
     return max(0, min(tokens * TOKEN_CHARACTERS, CHARACTERS_MAX) - frame)
 
@@ -115,26 +115,26 @@ def heading_cost(heading: str) -> int:
     return utf16_length(clean_text(heading, _TITLE_CHARACTERS)) + 2 if heading else 0
 
 
-def format_index(
+def format_told_page(
     project: str,
     sections: Iterable[ContextSection],
     capacity: int,
-    said: Sequence[str] = (),
-    more: int = 0,
-    own: Sequence[str] = (),
+    earlier_quotes: Sequence[str] = (),
+    omitted: int = 0,
+    session_quotes: Sequence[str] = (),
 ) -> str:
-    """The index of a project, whose lines were chosen for this capacity; `more` had no room.
+    """Write a page whose lines were chosen for this capacity; `omitted`: how many had no room.
 
-    `said` and `own` are sentences of the user's, of earlier sessions and of this one.
+    The quotes are sentences of the user's, of earlier sessions and of this one.
     """
-    body: list[str] = [f"{OWN_SAID_HEADING}:", *own] if own else []
+    body: list[str] = [f"{OWN_SAID_HEADING}:", *session_quotes] if session_quotes else []
     for section in sections:
         limit, shared = _title_limit(capacity), section.shared
         if section.lines and section.heading:
             body.append(f"{clean_text(section.heading, _TITLE_CHARACTERS)}:")
         body += [_format_line(line, limit, shared) for line in section.lines]
-    body += [f"{SAID_HEADING}:", *said] if said else []
-    return _fence_lines(project, _INDEX_INTRO, body, more)
+    body += [f"{SAID_HEADING}:", *earlier_quotes] if earlier_quotes else []
+    return _fence_lines(project, _INDEX_INTRO, body, omitted)
 
 
 def find_shared(lines: Iterable[tuple[int, Authority]]) -> tuple[str, str]:
@@ -275,8 +275,8 @@ _KEPT_MS = 600_000
 
 
 @dataclass(frozen=True, slots=True)
-class StartReader:
-    """The session that is shown something, and where it is."""
+class Audience:
+    """The client that is told something, and the working tree in which its agent is."""
 
     client: str
     tree: WorkingTree
@@ -366,29 +366,29 @@ def _is_crowded(found: SessionCandidates) -> bool:
     return sum(len(group.candidates) for group in found.groups if group.stands) > LINES_MAX
 
 
-def select_index(
+def select_told_page(
     here: SessionState,
     found: SessionCandidates,
     tokens: int,
     now: int,
-    listener: StartReader,
+    audience: Audience,
     reader: OriginReader,
 ) -> InjectedContext:
-    """The index of a project within its budget; no text if nothing is known.
+    """Write the page of a session's start, or of evidence, within its budget; no text if nothing is known.
 
     Lines are chosen by their shortest wording, then those that have room are told whole, in their order.
     """
     if _is_crowded(found):
-        groups = tuple(_mark_branch(each, listener.tree) for each in found.groups)
+        groups = tuple(_mark_branch(each, audience.tree) for each in found.groups)
         found = replace(found, groups=groups)
-    listener.tree.look_up(
+    audience.tree.look_up(
         [one.title for group in found.groups for one in group.candidates[:LINES_MAX]]
     )
-    index = _IndexPage(here, found, tokens, listener, reader)
+    page = _ToldPage(here, found, tokens, audience, reader)
     choices, refused = choose_told(
-        found.groups, lambda groups: index.choose(groups, now), index.told, reader
+        found.groups, lambda groups: page.choose(groups, now), page.told, reader
     )
-    return index.write(choices, refused)
+    return page.write(choices, refused)
 
 
 def _mark_branch(group: CandidateGroup, tree: WorkingTree) -> CandidateGroup:
@@ -402,21 +402,21 @@ def _mark_branch(group: CandidateGroup, tree: WorkingTree) -> CandidateGroup:
     return replace(group, candidates=tuple(marked))
 
 
-class _IndexPage:
-    """The page of a session's start while its lines are chosen and written."""
+class _ToldPage:
+    """A page while its lines are chosen and written."""
 
     def __init__(
         self,
         here: SessionState,
         found: SessionCandidates,
         tokens: int,
-        listener: StartReader,
+        audience: Audience,
         reader: OriginReader,
     ) -> None:
-        self._here, self._found, self._listener, self._reader = here, found, listener, reader
+        self._here, self._found, self._audience, self._reader = here, found, audience, reader
         self.told: dict[int, ContextCandidate] = {}
         """The candidates whose words were looked up, with what of them may be shown."""
-        self._capacity = index_capacity(tokens, here.name)
+        self._capacity = page_capacity(tokens, here.name)
         self._shared = {
             group.name: find_shared((one.at, one.authority) for one in group.candidates[:LINES_MAX])
             for group in found.groups
@@ -449,8 +449,8 @@ class _IndexPage:
             shown = replace(shown, remark=tell_remark(card, self._reader))
         is_named = here.project is not None and card.project_id == here.project.id
         project = here.name if is_named else ""
-        line = line_of_card(shown, project, here.branch, self._listener.client, width)
-        gone = self._listener.tree.note_gone(shown.title, card.at)
+        line = line_of_card(shown, project, here.branch, self._audience.client, width)
+        gone = self._audience.tree.note_gone(shown.title, card.at)
         return replace(line, note="; ".join(filter(None, (gone, line.note)))) if gone else line
 
     def _widen(self, shown: Sequence[CandidateChoice]) -> dict[int, ContextLine]:
@@ -494,7 +494,7 @@ class _IndexPage:
             reason = "nothing new is known" if candidates else _NOTHING_KNOWN
             return InjectedContext(reason, None, name, candidates)
         more = sum(one.why == choice.NO_ROOM for one in choices)
-        text = format_index(name, sections, self._capacity, said_lines, more, own_lines)
+        text = format_told_page(name, sections, self._capacity, said_lines, more, own_lines)
         return InjectedContext(f"{len(shown)} of {len(candidates)} shown", text, name, candidates)
 
 

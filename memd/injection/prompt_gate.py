@@ -432,7 +432,7 @@ def read_prompt(prompt: str) -> PromptQuery:
     query = WORD.sub(lambda word: "" if fold(word[0]) in COURTESIES else word[0], text)
     names = _find_names(text)
     topics = tuple(dict.fromkeys(_TOPIC.findall(text)))[:_TOPICS_MAX]
-    if not names and not topics and (why := _find_emptiness(bare, len(found))):
+    if not names and not topics and (why := _why_empty(bare, len(found))):
         return PromptQuery("", why)
     is_about_past = _PAST.search(text) is not None
     return PromptQuery(
@@ -452,7 +452,7 @@ def _find_names(text: str) -> tuple[str, ...]:
     )
 
 
-def _find_emptiness(prompt: str, word_count: int) -> str | None:
+def _why_empty(prompt: str, word_count: int) -> str | None:
     """Return why a prompt that names nothing says nothing of its subject; None if it does."""
     if len(prompt) >= REPLY_CHARACTERS_MAX:
         return None
@@ -572,7 +572,7 @@ def gate_hits(  # what was found, what was asked, and what limits the choice
         is_named = hit.topic_rank is not None or is_evident or match.is_named
         objection = seen.get(hit.summary.id) or hit.older_value
         if objection is None and not is_named:
-            objection = _find_weakness(hit, coverage, score_floor, gate)
+            objection = _why_weak(hit, coverage, score_floor, gate)
         if objection is None and len(chosen) >= limit:
             objection = "there were enough better ones"
         considered += objection is None
@@ -581,10 +581,10 @@ def gate_hits(  # what was found, what was asked, and what limits the choice
         is_of_error = hit.summary.kind in _ERROR_KINDS
         if objection is None and prompt.has_error and is_of_error and not is_same_error:
             objection = "it is about another error"
-        objection = objection or _find_repetition(hit, chosen)
-        objection = objection or _find_other_number(hit.summary, prompt)
+        objection = objection or _why_repeated(hit, chosen)
+        objection = objection or _why_other_number(hit.summary, prompt)
         if objection is None and hit.topic_rank is None and not is_evident:
-            objection = _find_other_subject(hit.summary, prompt, match)
+            objection = _why_other_subject(hit.summary, prompt, match)
         found = SAME_ERROR if is_same_error else _explain_hit(hit, match)
         why = objection or found
         gated.append(GatedHit(hit, objection is None, why))
@@ -593,9 +593,7 @@ def gate_hits(  # what was found, what was asked, and what limits the choice
     return gated
 
 
-def _find_weakness(
-    hit: Hit, coverage: float, score_floor: float, gate: RelevanceGate
-) -> str | None:
+def _why_weak(hit: Hit, coverage: float, score_floor: float, gate: RelevanceGate) -> str | None:
     """Return why a hit that was not asked for by name is too weak; `coverage` is that of the best."""
     own, least = coverage_of(hit), gate.floor * gate.ratio
     if coverage < gate.floor:
@@ -607,7 +605,7 @@ def _find_weakness(
     return None
 
 
-def _find_repetition(hit: Hit, chosen: Sequence[Hit]) -> str | None:
+def _why_repeated(hit: Hit, chosen: Sequence[Hit]) -> str | None:
     # One memory of a turn is enough: the others tell the same story.
     turn = (hit.summary.session_id, hit.summary.episode)
     for other in chosen:
@@ -616,7 +614,7 @@ def _find_repetition(hit: Hit, chosen: Sequence[Hit]) -> str | None:
     return None
 
 
-def _find_other_subject(memory: Summary, prompt: PromptQuery, match: SubjectMatch) -> str | None:
+def _why_other_subject(memory: Summary, prompt: PromptQuery, match: SubjectMatch) -> str | None:
     """Return why a memory is about something else; None if it is about what the prompt is about."""
     if prompt.is_about_past:
         # What is asked for may be told in other words than those it was asked in.
@@ -633,7 +631,7 @@ def _find_other_subject(memory: Summary, prompt: PromptQuery, match: SubjectMatc
     )
 
 
-def _find_other_number(memory: Summary, prompt: PromptQuery) -> str | None:
+def _why_other_number(memory: Summary, prompt: PromptQuery) -> str | None:
     """Return why a memory is about another issue than the prompt; None if either names none, or both the same."""
     asked = set(_NUMBERED.findall(prompt.text))
     told = set(_NUMBERED.findall(f"{memory.title} {memory.body[:_HEAD_CHARACTERS]}"))

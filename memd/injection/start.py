@@ -96,7 +96,7 @@ class SessionState:
     project: Project | None
     name: str
     """The name of the project."""
-    switch: projects.Switch
+    switch: projects.EffectiveSwitch
     last_at: int | None = None
     """The last event before this one."""
     begun_at: int | None = None

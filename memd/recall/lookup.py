@@ -160,7 +160,7 @@ def _find_meant(index: MemoryIndex, word: str, term: str, among: TermStatistics)
     if letters < _LETTERS_MIN:
         return []
     away = index.vocabulary.find_similar(term, 1 if letters < _LETTERS_LONG else 2)
-    away |= dict.fromkeys(_find_numbers(index, _list_other_stems(word)), 1)
+    away |= dict.fromkeys(_find_numbers(index, _list_stems_without_typo(word)), 1)
     uses = {
         number: among.df(number)
         for number in away
@@ -170,7 +170,7 @@ def _find_meant(index: MemoryIndex, word: str, term: str, among: TermStatistics)
     return [number for number in near if away[number] == away[near[0]]][:_MEANT_MAX]
 
 
-def _list_other_stems(word: str) -> set[str]:
+def _list_stems_without_typo(word: str) -> set[str]:
     """The stems of a word with two letters swapped, or one of a pair left out: such a typo hides the ending that a stem lacks."""
     pairs = [(i, word[i], word[i + 1]) for i in range(len(word) - 1)]
     forms = [f"{word[:i]}{b}{a}{word[i + 2 :]}" for i, a, b in pairs if a != b]

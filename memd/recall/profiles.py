@@ -208,7 +208,7 @@ def _clawmem_surfacing(k: int, ratio: float, floor: float) -> dict[str, Any]:
 _FTS5 = {"k1": 1.2, "b": 0.75}
 """What FTS5's bm25() has built in; all five published systems use it."""
 
-PUBLISHED: Mapping[str, Mapping[str, Any]] = {
+BUILT_IN: Mapping[str, Mapping[str, Any]] = {
     # (wb/(60+rb) + wv/(60+rv)) · exp(−age/7 d)
     "siftcoder": {
         "fusion": "rrf",
@@ -320,14 +320,14 @@ def resolve_profile(name: str, own: Mapping[str, Mapping[str, Any]]) -> Profile:
 
 def resolve_profiles(default: str, own: Mapping[str, Mapping[str, Any]]) -> dict[str, Profile]:
     """Every profile, so that a mistake shows at the start; ConfigError if `default` is none of them."""
-    found = {name: resolve_profile(name, own) for name in (*PUBLISHED, *own)}
+    found = {name: resolve_profile(name, own) for name in (*BUILT_IN, *own)}
     if default not in found:
         raise ConfigError(f"recall.profile: {_explain_unknown_profile(default, own)}")
     return found
 
 
 def _explain_unknown_profile(name: str, own: Mapping[str, Mapping[str, Any]]) -> str:
-    known = ", ".join(sorted({*PUBLISHED, *own}))
+    known = ", ".join(sorted({*BUILT_IN, *own}))
     return f"there is no profile {name!r}; there are {known}"
 
 
@@ -338,7 +338,7 @@ def _merge_bases(
         raise ConfigError(
             f"profiles.{via[0]}.base: the profiles form a circle: {' → '.join((*via, name))}"
         )
-    data = own.get(name) or PUBLISHED.get(name)
+    data = own.get(name) or BUILT_IN.get(name)
     if data is None:
         if via:
             raise ConfigError(f"profiles.{via[-1]}.base: {_explain_unknown_profile(name, own)}")

@@ -21,9 +21,9 @@ from memd.time_expressions import (
     SECOND_MS,
     TIME_MAX_MS,
     Span,
-    day_start,
     format_time,
     month_span,
+    utc_day_start_ms,
     year_span,
 )
 
@@ -199,7 +199,7 @@ def _day_of(at: int) -> date:
 
 
 def _span_of_days(first: date, last: date) -> Span:
-    return day_start(first), day_start(last + timedelta(days=1))
+    return utc_day_start_ms(first), utc_day_start_ms(last + timedelta(days=1))
 
 
 def _week_span(day: date) -> Span:
@@ -459,7 +459,7 @@ def _read_ends(first: str, last: str, now: int) -> Span | None:
         until = _day_of(end[0])
         number = int(short[1])
         month_of = until if number <= until.day else _months_before(until, 1)
-        return day_start(month_of.replace(day=number)), end[1]
+        return utc_day_start_ms(month_of.replace(day=number)), end[1]
     is_relative = re.fullmatch(rf"{_RELATIVE}|today", first, re.IGNORECASE)
     begin = _read_point(first, now if is_relative else end[1] - 1)
     return None if begin is None else (begin[0], end[1])
@@ -492,7 +492,7 @@ def _read_past_units(found: re.Match[str], now: int) -> QuestionTime | None:
     if unit == "hour":
         return QuestionTime("", since=now - count * HOUR_MS)
     days = {"day": 1, "week": 7, "month": 30, "year": 365}[unit]
-    return QuestionTime("", since=day_start(today - timedelta(days=count * days)))
+    return QuestionTime("", since=utc_day_start_ms(today - timedelta(days=count * days)))
 
 
 def _read_relative(found: re.Match[str], now: int) -> QuestionTime | None:

@@ -4,7 +4,7 @@
     retrieve    the best rows by topic key, by words, by vectors of one or two spaces                  retrievers, semantic
     rank        their union: own scores or ranks fused, then the profile's steps one by one            ranking, signals
                 (words in context: likelihood; a formula over the texts, focus, boosts: rerank)
-    what holds  lift what replaces a value, or whose word is greater, above the other                  precedence
+    what holds  lift a memory above the one that it replaces or has authority over                    precedence
     order       drop what is hidden, below a threshold or said twice; one hit of each turn first       hits
     page        titles, snippets and remarks of `k` hits; with `explain` a trace of all others         hits
 
@@ -54,11 +54,11 @@ _TITLE_CHARACTERS_MAX = 90
 _FULLTEXT_PASSAGES_PER_HIT = 20
 _TOO_FAR = "score too far below the best"
 _BELOW = "score below"
-"""Why a candidate is left out, with the lowest score that was asked for."""
+"""Reason shown for a candidate below `min_score`, which is appended."""
 
 
 def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Answer:
-    """Answer a question; `took_ms` is left to the caller."""
+    """Answer a question; the caller sets `took_ms`."""
     passages = find_phrases(tx, parsed.terms)
     if parsed.question.relevance_gate is None:
         passages += find_literals(tx, parsed.terms)
@@ -122,7 +122,7 @@ def _answer_query(tx: Connection, query: IndexedQuery) -> Answer:
             corrected=query.terms.corrected,
             meant=_find_meant(query, found),
             may_be_meant=found.learned is not None and found.learned.may_be_meant,
-            # What was lifted without a match of its own rests on what it was lifted above.
+            # A first hit that was lifted but has no term itself is judged by the scores before lifting.
             own_scores=own_scores if is_lifted else {},
         ),
     )
@@ -174,9 +174,9 @@ def _lift(
     relations: Relations,
     coverage: Coverage,
 ) -> tuple[ScoredCandidates, Sequence[Precedence], Mapping[int, Remarks]]:
-    """The candidates with what holds, and whose word is greater, lifted; why, and what is to be said of them."""
+    """Apply precedence; return the candidates with new scores, the pairs that say why, and remarks for the hits."""
     parsed, best = query.parsed, _list_best(query, candidates)
-    # What is told unasked has no time for their texts.
+    # What is told unasked has no time to read the texts.
     heads = {} if parsed.question.relevance_gate else summaries.summary_heads(tx, best)
     known = {n: coverage.list_terms(i) for i, n in enumerate(candidates.ids)}
     pairs, remarks = precedence.find_precedence(
@@ -196,7 +196,7 @@ def _lift(
 def _sort_page(
     order: CandidateOrder, parsed: ParsedQuery, scores: Mapping[int, float]
 ) -> CandidateOrder:
-    """The order with falling scores within the page: what repeats a turn comes on a later page, not later on its own."""
+    """Sort the page by descending score: repeats of a turn went to later pages, and move no further within one."""
     first, last = parsed.question.offset, parsed.page_end
     page = sorted(order.ids[first:last], key=lambda number: -scores[number])
     return replace(order, ids=[*order.ids[:first], *page, *order.ids[last:]])
@@ -205,7 +205,7 @@ def _sort_page(
 def _score(
     tx: Connection, query: IndexedQuery, found: Retrieved, rows: Rows
 ) -> tuple[ScoredCandidates, str | None]:
-    """Score the candidates; and why what the profile needs of the vault could not be read."""
+    """Score the candidates; also return why the facts that the profile needs could not be read, if so."""
     facts = read_facts(tx, query.index.columns.summary_id[rows].tolist(), query.parsed)
     candidates = ranking.score_candidates(query, rows, found, facts)
     return _rerank_by_text(tx, query, candidates), facts.failed
@@ -259,7 +259,7 @@ def _ask_retrievers(tx: Connection, query: IndexedQuery) -> tuple[Retrieved, Seq
 def _compare_vectors(
     query: IndexedQuery, pool: int
 ) -> tuple[tuple[Rows, Floats], semantic.LearnedMatch | None, Sequence[QueryVector]]:
-    """The vector retriever's rows, what a learned space matches, and what was compared."""
+    """Return the vector retriever's rows with cosines, the match in a learned space, and the vectors compared."""
     index, profile, mask = query.index, query.parsed.profile, query.visible.wanted
     if profile.vector_without:
         left_out = [KIND_CODES[kind.value] for kind in profile.vector_without]
@@ -298,7 +298,7 @@ def read_facts(tx: Connection, summary_ids: Sequence[int], parsed: ParsedQuery) 
         with translate_errors():
             has_uses = signals & {"half_life", "reinforcement"}
             uses = usage.uses_of(tx, summary_ids) if has_uses else {}
-            # When two memories were returned together is not stored: with `as_of` none were.
+            # The time of a co-activation is not stored: with `as_of` it is ignored.
             has_pairs = "coactivation" in signals and as_of is None
             start = next((step.start for step in steps if step.start is not None), None)
             heads = summaries.summary_heads(tx, summary_ids) if "title_all" in signals else {}
@@ -316,7 +316,7 @@ def read_facts(tx: Connection, summary_ids: Sequence[int], parsed: ParsedQuery) 
 def _rerank_by_text(
     tx: Connection, query: IndexedQuery, candidates: ScoredCandidates
 ) -> ScoredCandidates:
-    """The scores after the steps that read the candidates' texts, if the question asks for any."""
+    """Apply the steps that read the candidates' texts: `focus`, `boost` and `rerank = terms`."""
     parsed = query.parsed
     question, profile = parsed.question, parsed.profile
     boosts: list[tuple[Sequence[str], float, str]] = [
@@ -351,7 +351,7 @@ def _rerank_by_text(
 
 
 def _find_missing_vectors(index: MemoryIndex, vector: QueryVector | None) -> dict[str, str]:
-    """Explain why the hashing space is not complete: after some starts, rows are there before their vectors."""
+    """Explain why the hashing space is incomplete: after some starts, rows are loaded before their vectors."""
     if vector is None or vector.space not in index.matrices:
         return {}
     done, rows = index.counts(vector.space)
@@ -422,7 +422,7 @@ def find_terms(query: IndexedQuery, row: int) -> tuple[str, ...]:
 def trace_near_misses(
     tx: Connection, query: IndexedQuery, scores: Scores, candidates: Collection[int]
 ) -> list[TracedCandidate]:
-    """The 20 that match best by their words, best first, with no score; `candidates` are summary ids."""
+    """Return the `NEAR_MISSES_MAX` non-candidates that match best by words, best first; `candidates`: summary ids."""
     index, question = query.index, query.parsed.question
     chosen = question.filter.chosen(index.columns)
     known = question.filter.known(index.columns)

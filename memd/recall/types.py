@@ -53,7 +53,7 @@ class Evidence:
     corrected: Mapping[str, Sequence[str]]
     """A misspelt word → the terms that were looked for instead."""
     meant: frozenset[int] | None
-    """The summaries that match by their meaning alone in a learned space; None: it was compared without a floor."""
+    """Summaries that match by their vector in a learned space; None if its cosines were compared without a floor."""
     may_be_meant: bool = False
     """Whether the nearest memory in a learned space may be the answer."""
     own_scores: Mapping[int, float] = field(default_factory=dict)

@@ -451,7 +451,7 @@ def _measure_coverage(
     seen: list[float] = []
     count = 0.0
     for word in about:
-        others = _list_other_stems(word, evidence)
+        others = _list_stems_in_other_languages(word, evidence)
         own = 0.0 if word.is_unspaced else word.share_of_terms(has)
         if word.phrase and is_english and not shown.has_phrase(word.phrase):
             is_near = hit.cosine is not None and shown.has_phrase(fold(word.text))
@@ -482,8 +482,8 @@ def _measure_coverage(
     return _Found(shares, covered, visible, is_chance)
 
 
-def _list_other_stems(word: QuestionWord, evidence: Evidence) -> frozenset[str]:
-    """List a word's stems in other languages, beside its own terms."""
+def _list_stems_in_other_languages(word: QuestionWord, evidence: Evidence) -> frozenset[str]:
+    """List a word's stems by the rules of other languages, beside its own terms."""
     return evidence.spelt_as.get(word.terms[-1], frozenset()).difference(word.terms)
 
 
@@ -500,7 +500,7 @@ def _weigh_word(
 
 
 def _is_known(word: QuestionWord, found: Sequence[_Found], evidence: Evidence) -> bool:
-    others = _list_other_stems(word, evidence)
+    others = _list_stems_in_other_languages(word, evidence)
     return (
         word.is_in(evidence.rarity.known)
         or not others.isdisjoint(evidence.rarity.known)

@@ -102,7 +102,7 @@ class Control:
             ),
             "memd/imports/mark": ControlCall(requests.ImportMarkRequest, self._mark_imported, name="marked"),
             "memd/imports/withdraw": ControlCall(
-                requests.WithdrawRequest,
+                requests.HideImportedRequest,
                 lambda asked, _: app.curator.withdraw(asked.path, frozenset(asked.staying)),
                 name="withdrawn", settles=True,
             ),
@@ -413,7 +413,7 @@ class Control:
         if request.dry_run:
             return {"plan": await self._past.plan(scope.project_ids, again=request.again)}
         if request.again:
-            await self._past.forgive()
+            await self._past.retry_failed()
         return {"step": await self._past.read_next(scope.project_ids)}
 
     # ── Maintenance ──────────────────────────────────────────────────────────────────────────────

@@ -224,7 +224,7 @@ class Listener:
         except OSError:
             stream.close()
             return
-        reason = self._find_objection(uid)
+        reason = self._why_refused(uid)
         if reason is not None:
             self._refused += 1
             self._log.warning("connection_refused", reason=reason)
@@ -238,7 +238,7 @@ class Listener:
         self._open.add(connection)
         tasks.start_soon(self._serve_connection, connection, stream)
 
-    def _find_objection(self, uid: int | None) -> str | None:
+    def _why_refused(self, uid: int | None) -> str | None:
         """Return the reason to refuse this client; None if it is admitted."""
         if uid is not None and uid != os.getuid():
             return "this memd belongs to another user"

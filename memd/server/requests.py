@@ -71,7 +71,7 @@ Id = Annotated[int, Field(ge=1, le=ID_MAX), WHOLE_NUMBER]
 MemoryId = Annotated[Id, says("A memory's number, as in #12.")]
 Number = Annotated[int, Field(ge=0, le=ID_MAX), WHOLE_NUMBER]
 Name = Annotated[str, Field(min_length=1, max_length=NAME_CHARACTERS)]
-Directory = Annotated[str, Field(min_length=1, max_length=PATH_CHARACTERS)]
+PathText = Annotated[str, Field(min_length=1, max_length=PATH_CHARACTERS)]
 BoostFactor = Annotated[float, Field(ge=0.001, le=1_000)]
 # An empty title or reason counts as none; the schema asks agents to leave it out instead.
 OptionalName = Annotated[str, Field(max_length=NAME_CHARACTERS, json_schema_extra={"minLength": 1})]
@@ -85,7 +85,7 @@ MemoryIds = Annotated[
     Field(min_length=1, max_length=BATCH_MAX, description="Numbers of memories, as in #12."),
     AgentLimit(IDS_MAX),
 ]
-CallerDirectory = Annotated[Directory | None, _CONTROL_ONLY]
+CallerDirectory = Annotated[PathText | None, _CONTROL_ONLY]
 Neighbours = Annotated[int, Field(ge=0, le=AROUND_MAX), WHOLE_NUMBER]
 PageSize = Annotated[int, Field(ge=1, le=LIST_MAX), WHOLE_NUMBER]
 PageCursor = Annotated[list[Number], Field(min_length=2, max_length=2)]
@@ -112,14 +112,14 @@ class EmptyRequest(Request):
 class StatusRequest(Request):
     """`memd/status`: with a directory, also which project that is."""
 
-    directory: Directory | None = None
+    directory: PathText | None = None
 
 
 class ProjectRequest(Request):
     """`memd/project`: the project of a directory, or of this name or key."""
 
     project: Name = "current"
-    directory: Directory | None = None
+    directory: PathText | None = None
 
 
 class MergeProjectsRequest(Request):
@@ -272,7 +272,7 @@ class OriginRequest(Request):
     `moves`: the caller chose the project, so the memory leaves the project where it was before.
     """
 
-    path: Directory
+    path: PathText
     part: Annotated[str, Field(max_length=NAME_CHARACTERS)] = ""
     line: Id | None = None
     moves: bool = False
@@ -473,7 +473,7 @@ class CaptureEventRequest(Request):
     event: Name | None = None
     """The event's name, as its hook was told it."""
     at: Number | None = None
-    directory: Directory | None = None
+    directory: PathText | None = None
     source: Literal["live", "spool", "import"] = "live"
     inject: bool = False
     """Whether its client can show its agent something: then the reply may have an `output`."""
@@ -491,17 +491,17 @@ class CaptureBatchRequest(Request):
     """Only say what would become of them."""
 
 
-class WithdrawRequest(Request):
-    """`memd/imports/withdraw`: hide every memory that was read from this file but for `staying`."""
+class HideImportedRequest(Request):
+    """`memd/imports/withdraw`: hide every memory that was imported from the file `path`, but for `staying`."""
 
-    path: Directory
+    path: PathText
     staying: Annotated[list[Id], Field(max_length=WITHDRAW_MAX)]
 
 
 class WatchRequest(Request):
     """`memd/watch`: follow the notes in this folder, or no longer; without it, list the folders that are followed."""
 
-    folder: Directory | None = None
+    folder: PathText | None = None
     remove: bool = False
     headings: bool = False
     """Make a memory of each section, not only of a long one's."""
@@ -510,7 +510,7 @@ class WatchRequest(Request):
 class ImportMarkRequest(Request):
     """`memd/imports/mark`: this file was read to its end, as it was then."""
 
-    path: Directory
+    path: PathText
     size: Number
     modified_at: Number
 
@@ -563,8 +563,8 @@ class PastNotesRequest(ProjectRequest):
 class SyncRequest(Request):
     """`memd/sync`: sync with the logs in a folder, known by the name of its place; without both, report."""
 
-    place: Directory | None = None
-    folder: Directory | None = None
+    place: PathText | None = None
+    folder: PathText | None = None
     dry_run: bool = False
 
 
@@ -609,7 +609,7 @@ class ConsolidationRunsRequest(Request):
 class ContextRequest(Request):
     """`memd/context`: what would be injected, into this session or a new one, of a directory's project or this one."""
 
-    directory: Directory | None = None
+    directory: PathText | None = None
     project: Name | None = None
     session: Name | None = None
     moment: Literal["startup", "resume", "clear", "compact", "prompt"] | None = None
@@ -627,7 +627,7 @@ class InjectedRequest(Request):
     """`memd/injected`: what was injected into this session, or the directory's latest one."""
 
     session: Name | None = None
-    directory: Directory | None = None
+    directory: PathText | None = None
 
 
 class SessionRequest(InjectedRequest):

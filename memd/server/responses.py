@@ -51,11 +51,11 @@ Notes = Annotated[list[str], says("What a reader should know.")]
 
 
 @with_config(ConfigDict(strict=True))
-class Strict(TypedDict):
-    """An object whose values are of exactly the types that it names; others may stand beside them."""
+class ExactTypes(TypedDict):
+    """An object whose named values have exactly their types; further keys are allowed."""
 
 
-class DatedItem(Strict):
+class DatedItem(ExactTypes):
     """A memory in a list, with its date."""
 
     id: MemoryNumber
@@ -113,7 +113,7 @@ class HitItem(DatedItem):
     """Whose word stands against it: the greater one holds until the user judges."""
 
 
-class TurnItem(Strict):
+class TurnItem(ExactTypes):
     """A verbatim passage beside the hits."""
 
     event: int
@@ -130,7 +130,7 @@ class TurnItem(Strict):
     session: NotRequired[SessionTitle]
 
 
-class SearchResponse(Strict):
+class SearchResponse(ExactTypes):
     """`mem_search`."""
 
     verdict: Literal["found", "weak", "nothing"]
@@ -180,7 +180,7 @@ class TimelineItem(DatedItem):
     """This is the one asked for."""
 
 
-class SessionItem(Strict):
+class SessionItem(ExactTypes):
     """A session of `mem_timeline`."""
 
     session: str
@@ -194,7 +194,7 @@ class SessionItem(Strict):
     client: NotRequired[ClientName]
 
 
-class TimelineResponse(Strict):
+class TimelineResponse(ExactTypes):
     """`mem_timeline`."""
 
     sessions: NotRequired[list[SessionItem]]
@@ -210,7 +210,7 @@ class TimelineResponse(Strict):
     note: NoteText
 
 
-class UseCount(Strict):
+class UseCount(ExactTypes):
     """Usage of a memory."""
 
     count: int
@@ -219,7 +219,7 @@ class UseCount(Strict):
     """When the last of them was, UTC."""
 
 
-class InjectionItem(Strict):
+class InjectionItem(ExactTypes):
     """One injection of a memory."""
 
     at: str
@@ -231,7 +231,7 @@ class InjectionItem(Strict):
     """Why it was shown."""
 
 
-class InjectionCount(Strict):
+class InjectionCount(ExactTypes):
     """Number of injections of a memory."""
 
     count: int
@@ -258,7 +258,7 @@ RelationItem = TypedDict(
 )
 
 
-class JudgmentItem(Strict):
+class JudgmentItem(ExactTypes):
     """A judgment of a memory and another one."""
 
     id: MemoryNumber
@@ -277,7 +277,7 @@ class JudgmentItem(Strict):
     """When it was taken back, UTC."""
 
 
-class SourceItem(Strict):
+class SourceItem(ExactTypes):
     """An event that a memory comes from."""
 
     event: int
@@ -308,7 +308,7 @@ EdgeItem = TypedDict(
 )
 
 
-class WhyResponse(Strict):
+class WhyResponse(ExactTypes):
     """`mem_why`."""
 
     node: str
@@ -352,7 +352,7 @@ class WhyResponse(Strict):
     note: NoteText
 
 
-class MemoryItem(Strict):
+class MemoryItem(ExactTypes):
     """A whole memory."""
 
     id: MemoryNumber
@@ -383,7 +383,7 @@ class MemoryItem(Strict):
     left_out: NotRequired[LeftOut]
 
 
-class GetResponse(Strict):
+class GetResponse(ExactTypes):
     """`mem_get`."""
 
     memories: list[MemoryItem]
@@ -392,7 +392,7 @@ class GetResponse(Strict):
     note: NoteText
 
 
-class CandidateItem(Strict):
+class CandidateItem(ExactTypes):
     """A memory that is like a new one."""
 
     id: MemoryNumber
@@ -407,7 +407,7 @@ class CandidateItem(Strict):
     """What differs: number: 30 → 60."""
 
 
-class RememberResponse(Strict):
+class RememberResponse(ExactTypes):
     """`mem_remember`."""
 
     id: MemoryNumber
@@ -430,7 +430,7 @@ class RememberResponse(Strict):
     """Call mem_judge for each candidate: what is the new one to it?"""
 
 
-class TitleItem(Strict):
+class TitleItem(ExactTypes):
     """A memory by number and title."""
 
     id: MemoryNumber
@@ -440,7 +440,7 @@ class TitleItem(Strict):
 Titles = Annotated[list[TitleItem], says("Memories.")]
 
 
-class ForgetResponse(Strict):
+class ForgetResponse(ExactTypes):
     """`mem_forget`."""
 
     dry_run: bool
@@ -476,7 +476,7 @@ class ForgetResponse(Strict):
     """What to do to really forget."""
 
 
-class PinResponse(Strict):
+class PinResponse(ExactTypes):
     """`mem_pin`."""
 
     id: MemoryNumber
@@ -486,7 +486,7 @@ class PinResponse(Strict):
     tier: NotRequired[TierText]
 
 
-class JudgeResponse(Strict):
+class JudgeResponse(ExactTypes):
     """`mem_judge`."""
 
     id: MemoryNumber

@@ -41,15 +41,15 @@ _EMPTY = "empty"
 """How a log is described that has not begun."""
 
 
-class LogKey(NamedTuple):
-    """The author and the project of a log."""
+class LogId(NamedTuple):
+    """What tells a log from others: project, author, device."""
 
     project: str
     author: str
     device: str
 
     @property
-    def log(self) -> str:
+    def name(self) -> str:
         """Return the name by which a reader knows the log."""
         return f"{self.author} {self.device}"
 
@@ -58,7 +58,7 @@ class LogKey(NamedTuple):
 class Head:
     """The end of a log. `mark` is the sum of the marks of its rows."""
 
-    key: LogKey
+    key: LogId
     label: str
     seq: int
     mark: int
@@ -117,13 +117,13 @@ class LogServer:
                 " ORDER BY author, device",
                 [project],
             )
-            return [Head(LogKey(*key), label, seq, int(mark)) for *key, label, seq, mark in rows]
+            return [Head(LogId(*key), label, seq, int(mark)) for *key, label, seq, mark in rows]
 
     def cut_off(self) -> None:
         """End the connection from another thread, so that a blocked call returns."""
         team_server.cut_off(self.connection)
 
-    def remove_log(self, key: LogKey) -> None:
+    def remove_log(self, key: LogId) -> None:
         """Delete a log: one's own, or another's as a maintainer."""
         with self.conversation() as connection:
             connection.execute(
@@ -148,7 +148,7 @@ class PostgresTransport:
     """The logs of a project, as one device of one author sees them. Conforms to Transport."""
 
     server: LogServer
-    key: LogKey
+    key: LogId
     """Of the own log."""
     label: str
     form: str = ""
@@ -159,7 +159,7 @@ class PostgresTransport:
 
     def list_logs(self) -> set[str]:
         """List the logs of the other authors: the user's own devices sync by their own target."""
-        return {head.key.log for head in self._list_heads()}
+        return {head.key.name for head in self._list_heads()}
 
     def _list_heads(self) -> list[Head]:
         heads = self.server.read_heads(self.key.project)
@@ -172,12 +172,12 @@ class PostgresTransport:
     ) -> Iterator[LogBatch | RefusedChunk]:
         """Yield what follows these positions in every log. A log has no row of what was forgotten."""
         for head in [] if only_erasures else self._list_heads():
-            yield from self._read_log(head, positions.get(head.key.log, ""))
+            yield from self._read_log(head, positions.get(head.key.name, ""))
 
     def _read_log(self, head: Head, position: str) -> Iterator[LogBatch | RefusedChunk]:
         after = int(position.partition(" ")[0] or 0)
         if head.seq < after:
-            yield RefusedChunk(head.key.log, "", IS_BEHIND)
+            yield RefusedChunk(head.key.name, "", IS_BEHIND)
             return
         while position != head.position:
             with self.server.conversation() as connection:
@@ -211,7 +211,13 @@ class PostgresTransport:
                 state, reason = "refused", error.message
             noted.append(LogRow(name, seq, mark, state, reason))
         return LogBatch(
-            head.key.log, head.label, position, tuple(records), tuple(newer), is_first, tuple(noted)
+            head.key.name,
+            head.label,
+            position,
+            tuple(records),
+            tuple(newer),
+            is_first,
+            tuple(noted),
         )
 
     # ── Writing ──────────────────────────────────────────────────────────────────────────────────
@@ -319,14 +325,14 @@ def _has_no_words(record: Record) -> bool:
 
 
 def _read_head(
-    connection: "psycopg.Connection[Any]", key: LogKey, *, lock: bool = False
+    connection: "psycopg.Connection[Any]", key: LogId, *, lock: bool = False
 ) -> Head | None:
     row = connection.execute(_LOCKED_HEAD if lock else _HEAD, key).fetchone()
     return Head(key, row[0], row[1], int(row[2])) if row else None
 
 
 def _replace_rows(
-    connection: "psycopg.Connection[Any]", key: LogKey, rows: Sequence[tuple[int, str, int, str]]
+    connection: "psycopg.Connection[Any]", key: LogId, rows: Sequence[tuple[int, str, int, str]]
 ) -> int:
     """Insert rows in place of those with their names; return the sum of the marks of the replaced ones."""
     seqs, names, marks, texts = map(list, zip(*rows, strict=True))

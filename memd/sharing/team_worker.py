@@ -18,7 +18,7 @@ from memd.config import TeamConfig
 from memd.embeddings.circuit_breaker import backoff_s
 from memd.errors import BadRequest
 from memd.sharing import team_records
-from memd.sharing.postgres import IS_BEHIND, LogKey, LogServer, PostgresTransport
+from memd.sharing.postgres import IS_BEHIND, LogId, LogServer, PostgresTransport
 from memd.sharing.records import MEMORY, PlaceUnreachable
 from memd.sharing.syncer import Syncer, SyncReport, read_remote
 from memd.sharing.team_replica import TeamReplica, leave_project
@@ -187,7 +187,7 @@ class TeamWorker:
         # By the hour, because memories expire.
         form = f"{joined.key} {joined.has_instructions} {self._clock() // _HOUR_MS}"
         transport = PostgresTransport(
-            logs, LogKey(joined.name, me, await self._identify()), self._label, form,
+            logs, LogId(joined.name, me, await self._identify()), self._label, form,
             writes=role != "reader",
         )  # fmt: skip
         synced = await self._syncer.sync(

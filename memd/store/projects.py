@@ -481,7 +481,7 @@ _SWITCH_WORDS = {
 
 
 @dataclass(frozen=True, slots=True)
-class Switch:
+class EffectiveSwitch:
     """The state of the switches of one session or project, and the reason given."""
 
     captures: bool
@@ -499,7 +499,7 @@ class Switch:
         return self.captures and self.recalls
 
 
-SWITCHED_ON = Switch(True, True, "on everywhere")
+SWITCHED_ON = EffectiveSwitch(True, True, "on everywhere")
 """What holds without a switch."""
 
 
@@ -522,7 +522,7 @@ def switch_words(captures: bool, recalls: bool) -> str:
     return _SWITCH_WORDS[captures, recalls]
 
 
-def effective_switch(tx: Connection, project_key: str, session_key: str | None) -> Switch:
+def effective_switch(tx: Connection, project_key: str, session_key: str | None) -> EffectiveSwitch:
     """Return the switch in force for this session (the client's own id) of this project; unknown ones are on."""
     key = _canonical_key(tx, project_key)
     for scope, target in ((SESSION_SCOPE, session_key), (PROJECT_SCOPE, key)):
@@ -535,7 +535,7 @@ def effective_switch(tx: Connection, project_key: str, session_key: str | None) 
             is_session = scope == SESSION_SCOPE
             where = "this session" if is_session else f"project {_project_name(tx, key)}"
             reason = f"{switch_words(captures, recalls)} for {where}"
-            return Switch(captures, recalls, reason, scope)
+            return EffectiveSwitch(captures, recalls, reason, scope)
     return SWITCHED_ON
 
 

@@ -3,10 +3,13 @@
 The format is internal to the client and changes: what is not understood is skipped and counted, and
 nothing raises. A payload has the ids that its hook had, so both become one event. Left out is what the
 user did not say and the agent did not do: injected lines, thinking, calls that failed before they ran, the
-client's own agents and requests. Three payloads no hook has: `AgentText`, what the session's own agent says
-in the middle of its turn (`text`, `uuid`); `ToolRefused`, a call that the user did not let run (`tool_name`,
-`tool_input`, `tool_use_id`, and `said` with the user's reason, if one was given); `SessionTitle`, what the client calls the
-session (`title`, `title_kind`), or the conversation up to a line of it: then it is of that line's time and turn.
+client's own agents and requests. Three kinds of payload come from no hook:
+
+- `AgentText`: what the session's own agent says in the middle of its turn (`text`, `uuid`)
+- `ToolRefused`: a call that the user did not let run (`tool_name`, `tool_input`, `tool_use_id`, and `said` with the
+  user's reason, if one was given)
+- `SessionTitle`: what the client calls the session (`title`, `title_kind`), or the conversation up to some line, whose
+  time and turn it then has
 
 A client before 1.1 begins a new file when a session is resumed. It copies the past of the session into it: what the
 user typed as it was, what the agent said and did under the name of the new file and the time of the resumption. So
@@ -31,7 +34,7 @@ _INTERRUPTED = "[Request interrupted by user"
 _NOT_RUN = "<tool_use_error>"
 """The result of a call that never ran begins with this."""
 _NOT_RUN_BY_CLIENT = ("automode-blocked", "automode-unavailable", "automode-parsing-error", "permission-rule")  # fmt: skip
-"""Kinds of denials in which the client let a call not run without asking the user."""
+"""Kinds of denial that the client decided itself, without asking the user."""
 _TITLES = {
     "summary": ("summary", "summary"),
     "ai-title": ("ai", "aiTitle"),
@@ -46,7 +49,7 @@ _FINAL_STOP_REASONS = frozenset({"end_turn", "stop_sequence", "max_tokens", "ref
 _SIDECHAIN = "sidechain"
 """The name of a subagent whose lines have no agent id, as older clients wrote them."""
 _TELL_BRANCH = frozenset({"UserPromptSubmit", "AgentText"})
-"""Payloads with the branch: the prompt, and where a hook delivered that late what the agent says then."""
+"""Payloads that carry the git branch: the prompt and, if its hook came late, what the agent says next."""
 _DETACHED = "HEAD"
 """What the client writes for a branch where none is checked out."""
 _OPEN_CALLS_MAX = 1_000

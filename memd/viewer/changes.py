@@ -52,8 +52,8 @@ def edit(visit: Visit, fields: Fields) -> Json:
     return {"say": f"Saved as #{new}. #{old} stays behind it.", "go": visit.link(f"/memory/{new}")}
 
 
-def find_versions(visit: Visit, number: int) -> list[int]:
-    """Find a memory's former versions, so that forgetting it does not bring them back."""
+def find_former_versions(visit: Visit, number: int) -> list[int]:
+    """Find the versions that edits of a memory replaced, so that forgetting it does not bring them back."""
     found: list[int] = []
     while len(found) < _LISTED_MAX:
         judged = [
@@ -76,7 +76,7 @@ def find_versions(visit: Visit, number: int) -> list[int]:
 def show_undo_edit(visit: Visit) -> Page:
     """Show what undoing an edit does."""
     number = visit.number("id")
-    before = find_versions(visit, number)[:1]
+    before = find_former_versions(visit, number)[:1]
     memories = _get(visit, number, *before)
     title = f"Take the edit of #{number} back"
     return render_page(
@@ -87,7 +87,7 @@ def show_undo_edit(visit: Visit) -> Page:
 def take_back(visit: Visit, fields: Fields) -> Json:
     """Let what a memory said before its edit hold again."""
     number = read_field_number(fields, "id")
-    before = find_versions(visit, number)[:1]
+    before = find_former_versions(visit, number)[:1]
     if not before:
         raise BadRequest(f"#{number} was not edited")
     reason = "the edit was taken back"
@@ -178,7 +178,7 @@ def judge(visit: Visit, fields: Fields) -> Json:
 def show_forget(visit: Visit) -> Page:
     """Show what goes with a memory, and a button that erases it."""
     number = visit.number("id")
-    ids = [number, *find_versions(visit, number)]
+    ids = [number, *find_former_versions(visit, number)]
     plan = visit.call("memd/forget", ids=ids, dry_run=True)
     selection = {"ids": " ".join(map(str, ids))}
     return _show_plan(visit, f"Forget #{number}", plan, selection, versions=len(ids) - 1)

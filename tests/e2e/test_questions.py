@@ -3,7 +3,7 @@
 import pytest
 
 from memd.errors import BadRequest
-from memd.recall.profiles import PUBLISHED
+from memd.recall.profiles import BUILT_IN
 
 WORDS = {
     "session_id": "s1",
@@ -34,7 +34,7 @@ def test_every_profile_answers_and_a_mistake_in_one_costs_only_its_question(daem
     with daemon.client() as client:
         seq = capture(client)
         ask(client, min_event=seq)
-        for name in PUBLISHED:
+        for name in BUILT_IN:
             assert ask(client, profile=name)["hits"][0]["score"] > 0
         with pytest.raises(BadRequest, match="profile: there is no profile 'nosuch'; there are cl"):
             ask(client, profile="nosuch")

@@ -36,7 +36,7 @@ def line(title, number=1, **more):
 
 
 def test_an_index_is_fenced_dated_and_labelled_as_data():
-    shown = page.format_index(
+    shown = page.format_told_page(
         "ledger", [ContextSection("Decisions", (line("We chose Redis", is_pinned=True),))], 999
     )
     assert shown.splitlines() == [
@@ -76,7 +76,9 @@ def check(shown, lines):
 
 @every_row("text", HOSTILE)
 def test_hostile_text_stays_text(text):
-    check(page.format_index(text, [ContextSection("Decisions", (line(text, note=text),))], 999), 6)
+    check(
+        page.format_told_page(text, [ContextSection("Decisions", (line(text, note=text),))], 999), 6
+    )
     check(page.format_hits(text, [line(text, snippet=text)]), 6)
 
 
@@ -95,7 +97,7 @@ def test_text_cannot_look_like_the_end_of_the_fence(text):
 
 @given(st.text(max_size=300), st.text(max_size=700), st.text(max_size=80))
 def test_any_text_stays_text(title, snippet, project):
-    shown = page.format_index(
+    shown = page.format_told_page(
         project, [ContextSection("Decisions", (line(title, note=snippet),))], 999
     )
     check(shown, 6)
@@ -105,12 +107,12 @@ def test_any_text_stays_text(title, snippet, project):
 
 @given(st.lists(st.text(max_size=400), max_size=8), st.integers(100, 2_500), st.text(max_size=90))
 def test_the_costs_of_lines_and_headings_add_up_to_the_length_of_the_index(titles, tokens, project):
-    whole = page.index_capacity(tokens, project)
+    whole = page.page_capacity(tokens, project)
     lines = [line(title, n) for n, title in enumerate(titles)]
     expected = sum(page.line_cost(one, whole) for one in lines)
     expected += page.heading_cost("Decisions") if lines else 0
-    shown = page.format_index(project, [ContextSection("Decisions", tuple(lines))], whole)
-    empty = page.format_index(project, [], whole)
+    shown = page.format_told_page(project, [ContextSection("Decisions", tuple(lines))], whole)
+    empty = page.format_told_page(project, [], whole)
     assert page.utf16_length(shown) == page.utf16_length(empty) + expected
     assert page.utf16_length(empty) + whole <= min(tokens * 4, page.CHARACTERS_MAX)
 

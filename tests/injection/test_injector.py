@@ -28,7 +28,7 @@ class FakeBuilder:
         self.fails_with, self.gate, self.recent = None, None, []
         self.prepared, self.has_prepared = [], anyio.Event()
 
-    def open(self, moment):
+    def begin_draft(self, moment):
         return ContextDraft(moment)
 
     async def search_ahead(self, draft):
@@ -40,7 +40,7 @@ class FakeBuilder:
         if self.fails_with is not None:
             raise self.fails_with
 
-    async def concerns(self, _moment):
+    async def may_matter(self, _moment):
         return True
 
     async def build(self, _moment, recent, *, explain=False, draft=None):  # noqa: ARG002  # as ContextBuilder's

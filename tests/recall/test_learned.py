@@ -5,7 +5,7 @@ import pytest
 
 from memd.embeddings.remote import make_remote_embedder
 from memd.errors import BadRequest
-from memd.recall.profiles import PUBLISHED
+from memd.recall.profiles import BUILT_IN
 from memd.recall.types import RelevanceGate, apply_parts
 from tests.factories import Synonyms
 from tests.fakes.ollama import Ollama
@@ -182,7 +182,7 @@ async def test_a_ready_vector_is_one_of_the_leading_space(library, model):
 
 
 @pytest.mark.parametrize("filled", ["all", "some"])
-@pytest.mark.parametrize("profile", sorted(PUBLISHED))
+@pytest.mark.parametrize("profile", sorted(BUILT_IN))
 async def test_every_score_is_what_its_parts_make(library, profile, filled):
     some = [library.put(f"Postgres {i}", "teal rollout", days_ago=i) for i in range(4)]
     library.put("database", "paint")

@@ -1,19 +1,28 @@
+from typing import get_args
+
 import pytest
 
 from memd.errors import BadRequest, ConfigError
 from memd.recall.profiles import (
-    PUBLISHED,
+    BUILT_IN,
+    ProfileStep,
     adapt_to_recent,
     overlay_tables,
     resolve_profile,
     resolve_profiles,
 )
+from memd.recall.ranking import SIGNALS
 from tests.tables import every_row
 
 
-@every_row("name", sorted(PUBLISHED))
+@every_row("name", sorted(BUILT_IN))
 def test_every_profile_that_comes_with_memd_is_valid(name):
     assert any(weight > 0 for weight in resolve_profile(name, {}).legs.values())
+
+
+def test_every_signal_that_a_step_may_name_has_a_formula():
+    named = set(get_args(ProfileStep.model_fields["signal"].annotation))
+    assert named - {"context"} == SIGNALS.keys()
 
 
 def test_a_profile_of_ones_own_changes_only_what_it_says():
@@ -94,7 +103,7 @@ def test_the_latest_changes_clawmems_three_weights():
 
 
 def test_the_published_numbers():
-    published = {name: resolve_profile(name, {}) for name in PUBLISHED}
+    published = {name: resolve_profile(name, {}) for name in BUILT_IN}
     assert published["memoturn"].legs == {"topic": 2.0, "lexical": 1.0, "vector": 1.0}
     assert published["memoturn"].k == 8
     assert {published[name].rrf_k for name in ("siftcoder", "covalence", "memoturn")} == {60}

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 from memd.belief.supersede import relate
 from memd.models import EdgeType, Kind, Tier
-from memd.recall.profiles import PUBLISHED
+from memd.recall.profiles import BUILT_IN
 from memd.recall.types import apply_parts
 from memd.store import summaries, usage
 from memd.store.database import open_database
@@ -19,7 +19,7 @@ from tests.indexed_vault import DAY, NOW, IndexedVault
 
 QUESTION = "kettle colour teal"
 BOTH = frozenset({"lexical", "vector"})
-NAMES = sorted(PUBLISHED)
+NAMES = sorted(BUILT_IN)
 
 
 @pytest.fixture

@@ -1,12 +1,13 @@
 """What a page, a file, a test or an error said never speaks to a later session that did not ask for it."""
 
 import random
+from dataclasses import replace
 
 import pytest
 
 from memd.config import InjectConfig
 from memd.injection.builder import ContextBuilder, RecentInjections
-from memd.injection.moments import InjectionMoment
+from memd.injection.moments import EndedCall, InjectionMoment
 from memd.models import Authority, Draft, Kind
 from memd.store import projects, summaries
 from tests.distill.told_sessions import DIRECTORY, ToldSession, asks, edits, fails, runs, says
@@ -23,7 +24,7 @@ class Later:
         self.session = ToldSession(db, clock, tmp_path)
         self.library = IndexedVault(db)
 
-    def remember(self, text, authority, *, source="agent", author="", session="s1"):
+    def remember(self, text, authority, *, source="agent", author="", session="s1", tags=()):
         def write(tx):
             project = projects.find_projects(tx, "shop")[0].id
             known = projects.find_sessions(tx, session)[0].id if session else None
@@ -35,6 +36,7 @@ class Later:
                 AT + 60_000,
                 "remembered",
                 (),
+                tags=tags,
                 authority=authority,
             )
             owner = summaries.SummaryOwner(project, known, source)
@@ -43,7 +45,9 @@ class Later:
 
         return self.db.write_now(write)
 
-    async def is_shown(self, moment="startup", prompt="", session="later", client="claude-code"):
+    async def is_shown(
+        self, moment="startup", prompt="", session="later", client="claude-code", call=None
+    ):
         if not self.library.index.loaded:
             await self.library.indexer.load()
         await self.library.indexer.settle()
@@ -51,14 +55,19 @@ class Later:
             self.db, self.library.recaller, self.session._distiller, InjectConfig(prompt_hits=5, floor=0.05),
             lambda: AT + 3_600_000,
         )  # fmt: skip
-        wanted = InjectionMoment(client, session, moment, "E", prompt, DIRECTORY)
+        wanted = InjectionMoment(client, session, moment, "E", prompt, DIRECTORY, call=call)
         return (await builder.build(wanted, RecentInjections({}))).text or ""
 
-    async def is_shown_anywhere(self, asked):
-        """What a start, a compaction of the same session, its resumption, and a prompt are shown."""
+    async def is_shown_anywhere(self, asked, error=""):
+        """What is shown at each moment: starts of a session, a prompt, a subagent, a call that ended or failed."""
         moments = [("startup", "later"), ("clear", "later"), ("compact", "s1"), ("resume", "s0")]
         shown = [await self.is_shown(moment, session=session) for moment, session in moments]
-        return "\n".join([*shown, await self.is_shown("prompt", asked)])
+        shown += [await self.is_shown(moment, asked) for moment in ("prompt", "subagent")]
+        paths = tuple(f"{DIRECTORY}/{name}" for name in ("README.md", "docs/testing.md"))
+        touched = EndedCall(paths, "make check", DIRECTORY)
+        failed = replace(touched, error=error or f"Exit code 2\nmake: *** {asked}")
+        shown += [await self.is_shown("file", call=touched)]
+        return "\n".join([*shown, await self.is_shown("failure", call=failed)])
 
 
 @pytest.fixture
@@ -72,10 +81,26 @@ async def test_what_a_stranger_wrote_reaches_no_later_session_unasked(later, poi
     await later.session.tell(*poison.steps)
     memories = await later.session.memories()
     assert not poison.is_kept or any(reaches(poison.text, f"{m.title}\n{m.body}") for m in memories)
-    shown = await later.is_shown_anywhere(poison.asked)
+    errors = [fields["error"] for name, fields in poison.steps if name == "PostToolUseFailure"]
+    shown = await later.is_shown_anywhere(poison.asked, *errors[:1])
     assert not reaches(poison.text, shown)
     shown = await later.is_shown_anywhere(f"what was said about this: {poison.text[:40]}")
     assert not reaches(poison.text, shown)
+
+
+@pytest.mark.anyio
+async def test_a_file_a_failure_and_a_subagent_are_among_the_moments_that_are_tried(later):
+    error = "Exit code 1\nE   KeyError: 'currency'\ncart.py:9: KeyError"
+    await later.session.tell(
+        asks("Always keep prices in cents."), says("Understood."),
+        asks("make the tests pass"), fails("pytest -q", error), edits("cart.py", "a", "b"),
+        runs("pytest -q", "1 passed"), says("The currency is read from the settings now."),
+    )  # fmt: skip
+    later.remember("Write whole sentences.", Authority.USER_HAND, tags=("scope:file:README.md",))
+    here = EndedCall((f"{DIRECTORY}/README.md",), directory=DIRECTORY)
+    assert "prices in cents" in await later.is_shown("subagent", "change how prices are kept")
+    assert "whole sentences" in await later.is_shown("file", call=here)
+    assert "fixed it" in await later.is_shown("failure", call=EndedCall(error=error))
 
 
 @pytest.mark.anyio

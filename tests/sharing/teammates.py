@@ -13,7 +13,7 @@ from memd.consolidate.remember import NewMemory
 from memd.consolidate.scrub import make_redaction_rule
 from memd.models import Authority, Kind
 from memd.sharing import team_server
-from memd.sharing.postgres import Head, LogKey, LogServer, PostgresTransport, _read_head
+from memd.sharing.postgres import Head, LogId, LogServer, PostgresTransport, _read_head
 from memd.sharing.syncer import Syncer
 from memd.sharing.team_worker import TeamWorker
 from memd.store import projects, summaries
@@ -45,7 +45,7 @@ def team(postgres):
 
 def append_rows(url, rows, author="bob"):
     """Append (name, text) to an author's log, also what no memd would write."""
-    key = LogKey("app", author, author[0] * 16)
+    key = LogId("app", author, author[0] * 16)
     with LogServer.open(url) as logs:
         transport = PostgresTransport(logs, key, "x")
         with logs.conversation() as connection:

@@ -7,12 +7,12 @@ import pytest
 
 from memd.errors import BadRequest
 from memd.sharing import team_server
-from memd.sharing.postgres import ROWS_MAX, Head, LogKey, LogServer, PostgresTransport
+from memd.sharing.postgres import ROWS_MAX, Head, LogId, LogServer, PostgresTransport
 from memd.sharing.records import PlaceUnreachable
 from memd.sharing.team_server import ServerRefused, ServerUnreachable
 
-ANN = LogKey("app", "ann", "a" * 16)
-BOB = LogKey("app", "bob", "b" * 16)
+ANN = LogId("app", "ann", "a" * 16)
+BOB = LogId("app", "bob", "b" * 16)
 
 
 def empty(key):
@@ -27,9 +27,9 @@ def append(url, head, *rows, last=0):
 def read_all(url, key, after=0):
     """(position at the end, rows) of a log, as somebody else reads it."""
     with LogServer.open(url) as logs:
-        other = PostgresTransport(logs, LogKey(key.project, "nobody", "0" * 16), "x")
-        positions = {key.log: str(after)} if after else {}
-        batches = [one for one in other.read(positions) if one.device == key.log]
+        other = PostgresTransport(logs, LogId(key.project, "nobody", "0" * 16), "x")
+        positions = {key.name: str(after)} if after else {}
+        batches = [one for one in other.read(positions) if one.device == key.name]
     return batches[-1].position, [row for batch in batches for row in batch.rows]
 
 
@@ -72,7 +72,7 @@ def test_many_rows_come_in_several_conversations(team):
 
 
 def test_two_devices_of_one_person_do_not_disturb_each_other(team):
-    desktop = LogKey("app", "ann", "d" * 16)
+    desktop = LogId("app", "ann", "d" * 16)
     append(team("ann"), empty(ANN), ("one", "1"))
     append(team("ann"), empty(desktop), ("one", "1"))
 
@@ -160,7 +160,7 @@ def test_nobody_changes_what_is_not_theirs(team):
 def test_a_reader_and_a_stranger_write_nothing_and_are_told_what_to_do(team):
     for user in ("ray", "eve"):
         with pytest.raises(ServerRefused, match="ask a maintainer for a role"):
-            append(team(user), empty(LogKey("app", user, "c" * 16)), ("one", "1"))
+            append(team(user), empty(LogId("app", user, "c" * 16)), ("one", "1"))
 
 
 def test_who_is_a_member_no_more_takes_their_own_away_and_sees_nothing_else(team):

@@ -3,7 +3,7 @@
 import pytest
 
 from memd.sharing.folder import FolderTransport
-from memd.sharing.postgres import LogKey, LogServer, PostgresTransport
+from memd.sharing.postgres import LogId, LogServer, PostgresTransport
 from memd.sharing.records import FORGET, MEMORY, Record, Stamp, make_ref
 from memd.sharing.team_records import row_name
 from tests.sharing.teammates import postgres, team  # noqa: F401  # fixtures
@@ -29,7 +29,7 @@ def sides(request, tmp_path):
     url = request.getfixturevalue("team")
     with LogServer.open(url("ann")) as ann, LogServer.open(url("bob")) as bob:
         yield [
-            PostgresTransport(server, LogKey("app", name, device), "x")
+            PostgresTransport(server, LogId("app", name, device), "x")
             for server, name, device in ((ann, "ann", ME), (bob, "bob", OTHER))
         ]
 

@@ -16,7 +16,7 @@ import anyio
 
 from memd.config import TeamConfig
 from memd.sharing import team_records, team_server
-from memd.sharing.postgres import ROWS_MAX, Head, LogKey, LogServer, PostgresTransport
+from memd.sharing.postgres import ROWS_MAX, Head, LogId, LogServer, PostgresTransport
 from memd.sharing.records import MEMORY, Record, Stamp
 from memd.sharing.syncer import Syncer
 from memd.sharing.team_worker import TeamWorker
@@ -44,7 +44,7 @@ def make_record(number):
 
 def fill(url, author, count, first=0, head=None):
     """Append memories as a device does; the head of its log."""
-    head = head or Head(LogKey("app", author, "a" * 16), "laptop", 0, 0)
+    head = head or Head(LogId("app", author, "a" * 16), "laptop", 0, 0)
     with LogServer.open(url) as logs:
         own = PostgresTransport(logs, head.key, head.label)
         for start in range(first, first + count, ROWS_MAX):
@@ -55,7 +55,7 @@ def fill(url, author, count, first=0, head=None):
 
 def write_slowly(url, number):
     """One of many writers: seconds of each append."""
-    head, took = Head(LogKey("app", "ann", f"{number:016x}"), "laptop", 0, 0), []
+    head, took = Head(LogId("app", "ann", f"{number:016x}"), "laptop", 0, 0), []
     with LogServer.open(url) as logs:
         own = PostgresTransport(logs, head.key, head.label)
         for turn in range(APPENDS):

@@ -1,4 +1,4 @@
-"""Codex CLI: its hooks are Claude Code's with a turn's id of their own. Pure.
+"""Codex CLI: the hooks of Claude Code, with an id of the turn. Pure.
 
 Seen with 0.169.0. A call that fails ends in PostToolUse like one that succeeds, without its exit code; that stands in
 the session's rollout by then, from which `capture.prepare` adds it as `exit_code`.

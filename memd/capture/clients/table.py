@@ -17,16 +17,16 @@ WITHOUT_IDS = frozenset({COPILOT, CURSOR})
 UNKNOWN = "unknown"
 """The client of payloads that no other one could have sent. They are kept as they are, and nothing is made of them."""
 
-_IMPORTED: Mapping[str, str] = {
+_PLUGGED_OR_IMPORTED: Mapping[str, str] = {
     "gemini-cli": "Gemini CLI",
     "opencode": "OpenCode",
     "pi": "Pi",
     "aider": "Aider",
 }
-"""Name of a client whose payloads are memd's own, of its plugin or its importer → what people call it."""
+"""Name of a client whose payloads a plugin or an importer of memd's makes → what people call it."""
 PLUGGED = frozenset({"opencode", "pi"})
 """Those in which a plugin of memd's listens."""
-_IMPORTED_TOOLS: Mapping[str, str] = {
+_OTHER_TOOLS: Mapping[str, str] = {
     "run_shell_command": "Bash",
     "read": "Read",
     "write": "Write",
@@ -59,10 +59,12 @@ class KnownClient:
     """(payload, the event's name if the hook was told it) → payload in the words of Claude Code's hooks."""
 
 
-def _translate_imported(payload: Mapping[str, Any], _: str | None = None) -> dict[str, Any]:
+def _translate_plugged_or_imported(
+    payload: Mapping[str, Any], _: str | None = None
+) -> dict[str, Any]:
     """Return a payload in the words of Claude Code's hooks."""
     fields = rename(payload, {})
-    tools.translate_call(fields, _IMPORTED_TOOLS)
+    tools.translate_call(fields, _OTHER_TOOLS)
     return fields
 
 
@@ -79,8 +81,8 @@ CLIENTS: Mapping[str, KnownClient] = {
         KnownClient(copilot.NAME, "Copilot CLI", copilot.has_marks, copilot.translate),
         KnownClient(CLAUDE_CODE, "Claude Code", lambda _: False, _keep_unchanged),
         *(
-            KnownClient(name, title, lambda _: False, _translate_imported)
-            for name, title in _IMPORTED.items()
+            KnownClient(name, title, lambda _: False, _translate_plugged_or_imported)
+            for name, title in _PLUGGED_OR_IMPORTED.items()
         ),
     )
 }
