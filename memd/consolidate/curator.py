@@ -111,7 +111,7 @@ class Curator:
             raise BadRequest(f"text: longer than {_TEXT_BYTES_MAX // 1024} KiB")
         tidy = await anyio.to_thread.run_sync(self._redact_edit, edit)
         now = self.clock()
-        return await self._write(lambda tx: edit_memory(tx, tidy, now))
+        return await self._write(lambda tx: edit_memory(tx, with_title(tx, tidy), now))
 
     async def _write(self, work: Callable[[Connection], T]) -> T:
         result = await self.db.write(work)
@@ -253,8 +253,7 @@ def edit_memory(tx: Connection, edit: MemoryEdit, now: int) -> int:
     old = forget.require_memory(tx, edit.id)
     if old.superseded_by is not None:
         raise BadRequest(f"#{old.id} is hidden by #{old.superseded_by}: edit that one")
-    text = edit.text or old.body
-    title = edit.title or _retitle(old, text)
+    title, text = edit.title or old.title, edit.text or old.body
     if (title, text) == (old.title, old.body):
         raise BadRequest(f"#{old.id} says this already; nothing was changed")
     number = _write_version(tx, old, title, text, now)
@@ -271,11 +270,15 @@ def edit_memory(tx: Connection, edit: MemoryEdit, now: int) -> int:
     return number
 
 
-def _retitle(old: Summary, text: str) -> str:
-    """The title for a new text: its first sentence if the old one said what the old text began with."""
-    was, now = (_first_sentence(statement_text("", body)) for body in (old.body, text))
+def with_title(tx: Connection, edit: MemoryEdit) -> MemoryEdit:
+    """Return an edit with a title: a new text gets its first sentence, if the old title said what the old text began with."""
+    old = forget.require_memory(tx, edit.id)
+    if edit.title or not edit.text:
+        return edit
+    was, now = (_first_sentence(statement_text("", body)) for body in (old.body, edit.text))
     says_body = set(words(old.title.lower())) <= set(words(old.body.lower()))
-    return now if now != was and says_body and old.kind in _STATED_KINDS else old.title
+    is_named = now != was and says_body and old.kind in _STATED_KINDS
+    return replace(edit, title=now) if is_named else edit
 
 
 def _write_version(tx: Connection, old: Summary, title: str, text: str, now: int) -> int:

@@ -2,7 +2,7 @@
 
 import pytest
 
-from memd.consolidate.curator import MemoryEdit, edit_memory
+from memd.consolidate.curator import MemoryEdit, edit_memory, with_title
 from memd.consolidate.judgments import undo_judgment
 from memd.consolidate.runs import undo_change
 from memd.models import Authority, Kind
@@ -13,7 +13,7 @@ def edit(vault, clock):
     def edit(number, text, title=""):
         clock.advance(s=1)
         change = MemoryEdit(number, title=title, text=text)
-        return vault.db.write_now(lambda tx: edit_memory(tx, change, clock()))
+        return vault.db.write_now(lambda tx: edit_memory(tx, with_title(tx, change), clock()))
 
     return edit
 

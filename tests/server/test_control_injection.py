@@ -111,7 +111,7 @@ class FailingBuilder:
     def __init__(self, where, error):
         self.where, self.error = where, error
 
-    def open(self, moment):
+    def begin_draft(self, moment):
         if self.where == "open":
             raise self.error
         return ContextDraft(moment)
