@@ -180,14 +180,24 @@ def _find_analyses(story: Story) -> list[str]:
     return [text for new, text in found if (new, text) in best]
 
 
+def _find_left(said: Sequence[sentences.Statement]) -> Iterator[str]:
+    """Yield the statements that say that something is left to do, and the items of a list that a label calls so."""
+    is_listed = False
+    for one in said:
+        if one.form == "item" and is_listed:
+            yield one.text
+            continue
+        is_label = one.leads or one.form == "heading"
+        is_listed = is_label and SPEECH["open"].search(f"{one.text}: x") is not None
+        is_open = SPEECH["open"].search(one.text) and not SPEECH["none open"].search(one.text)
+        if is_open and not is_listed and not sentences.is_question(one.text):
+            yield one.text
+
+
 def _list_open(story: Story) -> Iterator[str]:
     """Yield what the closing message leaves open, and the last check if it failed and nothing was changed afterwards."""
-    said = (one.text for one in sentences.read_statements(story.answer))
-    left = (
-        one for one in said if SPEECH["open"].search(one) and not SPEECH["none open"].search(one)
-    )
-    asserted = (one for one in left if not sentences.is_question(one))
-    yield from (one_line(one, _OPEN_CHARACTERS) for one in islice(asserted, _OPEN_MAX))
+    left = _find_left(sentences.read_statements(story.answer))
+    yield from (one_line(one, _OPEN_CHARACTERS) for one in islice(left, _OPEN_MAX))
     ran = [one for one in story.commands if command_output.is_check(one.command)][-1:]
     for one in ran:
         if checks.is_failing(one) and not any(edit.at > one.at for edit in story.edits):

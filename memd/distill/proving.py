@@ -21,10 +21,11 @@ from memd.belief.proof import (
     prove,
     words_of,
 )
+from memd.distill.assertions import read_sentence
 from memd.distill.edits import EDIT_TOOLS
 from memd.distill.episodes import QUESTION_TOOL, EpisodeContext, Story, Utterance, read_story
 from memd.distill.offers import read_options
-from memd.distill.own_words import find_typed_paragraphs, read_own_sentences
+from memd.distill.own_words import OwnSentence, find_typed_paragraphs, read_own_sentences
 from memd.distill.vetoes import OPAQUE
 from memd.models import Event, SessionRef
 from memd.paths import name_device
@@ -32,6 +33,7 @@ from memd.store import events, projects, summaries, usage
 from memd.store.database import Connection
 from memd.store.turns import TurnFilter, match_turns
 
+_QUOTES = frozenset('"“”„«»「」『』')
 _TYPED_CHARACTERS_MAX = 800
 """A message up to this length was typed, whatever of it looks unusual, unless it is marked as shown."""
 WAIT_MS = 86_400_000
@@ -163,11 +165,17 @@ def _make_said(one: Utterance) -> Said:
 def own_parts(message: str) -> list[str]:
     """The parts of a message that its speaker typed himself: nothing fenced, quoted or pasted."""
     message = _HIDDEN.sub(OPAQUE, message)
-    own = "\n".join(sentence.unquoted for sentence in read_own_sentences(message))
+    own = "\n".join(map(_read_typed, read_own_sentences(message)))
     # The rules for what looks pasted are strict; a short message was typed but for what is marked as shown.
     is_short = len(message) <= _TYPED_CHARACTERS_MAX
     typed = find_typed_paragraphs(message) if is_short else []
     return [part for one in (own, *typed) for part in one.split(OPAQUE) if part.strip()]
+
+
+def _read_typed(sentence: OwnSentence) -> str:
+    """A sentence without what it quotes; the code of one that is kept as it stands, such as a rule, is the speaker's own."""
+    is_whole = _QUOTES.isdisjoint(sentence.text) and read_sentence(sentence) is not None
+    return sentence.text if is_whole else sentence.unquoted
 
 
 def list_spoken(story: Story) -> Iterator[Spoken]:

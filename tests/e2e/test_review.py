@@ -238,3 +238,28 @@ def test_what_a_decision_left_open_is_told_beside_the_decision(daemon):
     hook(daemon, "Stop", last_assistant_message=answer, **more)
     daemon.settle()
     assert "the bounce webhook" in told(daemon, "o2", cwd="/home/dev/opening")
+
+
+def test_a_list_of_what_is_left_to_do_is_told_by_its_items(daemon):
+    more = {"session_id": "i1", "prompt_id": "i1", "cwd": "/home/dev/listing"}
+    file = "/home/dev/listing/health.py"
+    answer = "Added health.py, and the tests pass.\n\n**Still open:**\n- metrics are not exported\n- the balancer does not know the endpoint\n\nTell me when to go on."
+    edit = {"file_path": file, "old_string": "x", "new_string": "y"}
+    hook(daemon, "UserPromptSubmit", prompt="Add a health endpoint.", **more)
+    hook(daemon, "PostToolUse", tool_name="Edit", tool_use_id="i1", tool_input=edit, tool_response={"filePath": file}, **more)  # fmt: skip
+    hook(daemon, "Stop", last_assistant_message=answer, **more)
+    daemon.settle()
+    start = json.loads(told(daemon, "i2", cwd=more["cwd"]))["hookSpecificOutput"]
+    for left in ("metrics are not exported", "the balancer does not know the endpoint"):
+        assert left in start["additionalContext"]
+    assert "Still open: Still open" not in start["additionalContext"]
+
+
+def test_a_rule_with_a_long_command_is_told_whole(daemon):
+    more = {"session_id": "c1", "prompt_id": "c1", "cwd": "/home/dev/commanding"}
+    rule = "Always run `python3 -m pytest -q` before you commit"
+    hook(daemon, "UserPromptSubmit", prompt=f"{rule}.", **more)
+    hook(daemon, "Stop", last_assistant_message="I will.", **more)
+    daemon.settle()
+    start = json.loads(told(daemon, "c2", cwd=more["cwd"]))["hookSpecificOutput"]
+    assert f"user: {rule}" in start["additionalContext"]
