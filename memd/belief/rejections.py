@@ -57,15 +57,17 @@ def find_rejected(tx: Connection, mine: StatedWords, project_id: int | None) -> 
 
 
 def leave_retracted(
-    tx: Connection, said: Iterable[tuple[int, str]], project_id: int
+    tx: Connection, said: Sequence[tuple[int, str]], project_id: int
 ) -> Iterator[str]:
     """Yield these sentences of the user's, given with their times, except those that no longer hold.
 
     That is what repeats a rejected note, what a forgotten memory quoted, and what was replaced after it was said.
     """
+    if not said:
+        return
     rejected = [_read_statement(tx, one) for one in reviews.rejected_summaries(tx, project_id)]
     replaced: dict[str, int] = {}
-    for one, at in reviews.replaced_statements(tx, project_id):
+    for one, at in reviews.replaced_statements(tx, project_id, min(at for at, _ in said)):
         for quote in _read_statement(tx, one).quotes:
             replaced[quote] = max(at, replaced.get(quote, 0))
     for at, text in said:

@@ -37,8 +37,7 @@ _TARGET = re.compile(
 )
 MERGED = "merged"
 """The rule of an observation that several near-duplicates were merged into."""
-UNDONE = judging.UNDONE
-_UNDO_REASON = f"{UNDONE}: `memd consolidate --undo`"
+_UNDO_REASON = f"{judging.UNDONE}: `memd consolidate --undo`"
 _SHOWN_IDS_MAX = 5
 
 
@@ -239,7 +238,7 @@ def undo_change(tx: Connection, name: str | None, now: int) -> UndoableChange:
 
 
 def _read(tx: Connection, limit: int, name: str | None = None) -> list[Change]:
-    return latest_changes(tx, judging.EDITED, UNDONE, limit=limit, name=name)
+    return latest_changes(tx, judging.EDITED, judging.UNDONE, limit=limit, name=name)
 
 
 # ── What it was, and what undoing does ─────────────────────────────────────────────────────────

@@ -149,7 +149,8 @@ class _Surroundings:
 
 
 def _look_around(known: Sequence[KnownProject], overrides: ProjectOverrides) -> _Surroundings:
-    found = [replace(one, root=one.root or read_root(one.key)) for one in known]
+    # An origin tells more, and costs no process.
+    found = [one if one.root or _find_remotes(one) else replace(one, root=read_root(one.key)) for one in known]  # fmt: skip
     has_empty = not all(map(_is_known_again, found))
     return _Surroundings(found, find_joins(found, overrides), _find_copies(found), has_empty)
 
@@ -186,11 +187,14 @@ def _find_moved(one: KnownProject, by_key: Mapping[str, KnownProject]) -> Projec
 
 def _find_copies(known: Sequence[KnownProject]) -> dict[str, str]:
     by_key = {one.key: one for one in known}
+    # Each is read from the disk once: there are as many pairs as projects squared.
+    marks = {one.key: _find_remotes(one) | frozenset(filter(None, [one.root])) for one in known}
     return {
         one.key: other.key
         for one in known
         for other in known
-        if not one.is_fixed and _is_same_repository(one, other, by_key)
+        if not (one.is_fixed or marks[one.key].isdisjoint(marks[other.key]))
+        and _is_same_repository(one, other, by_key)
     }
 
 

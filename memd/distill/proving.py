@@ -174,8 +174,9 @@ def own_parts(message: str) -> list[str]:
 
 def _read_typed(sentence: OwnSentence) -> str:
     """A sentence without what it quotes; the code of one that is kept as it stands, such as a rule, is the speaker's own."""
-    is_whole = _QUOTES.isdisjoint(sentence.text) and read_sentence(sentence) is not None
-    return sentence.text if is_whole else sentence.unquoted
+    text, unquoted = sentence.text, sentence.unquoted
+    is_whole = text != unquoted and _QUOTES.isdisjoint(text) and read_sentence(sentence) is not None
+    return text if is_whole else unquoted
 
 
 def list_spoken(story: Story) -> Iterator[Spoken]:

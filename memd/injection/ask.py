@@ -190,7 +190,7 @@ def _list_reminders(
     likely = sorted(exchanges, key=lambda one: -estimate(one.form))
     found = ((one.at, _find_reminder(one.form, characters)) for one in likely)
     known = session_context.newest_titles(tx, (project_id,), _KNOWN_MAX, STATED_KINDS)
-    new = ((at, text) for at, text in found if text and not is_told(text, known))
+    new = [(at, text) for at, text in found if text and not is_told(text, known)]
     wanted = islice(leave_retracted(tx, new, project_id), most)
     return "; ".join(f"“{text}”" for text in wanted)
 

@@ -96,7 +96,7 @@ def drop_notes(tx: Connection, beginning: str) -> None:
 
 def note_names(tx: Connection, beginning: str) -> list[str]:
     """Return what follows this beginning in the names of the notes that have it."""
-    sql = "SELECT substr(key, length(?1) + 1) FROM meta WHERE substr(key, 1, length(?1)) = ?1 ORDER BY key"
+    sql = "SELECT substr(key, length(?1) + 1) FROM meta WHERE key >= ?1 AND key < ?1 || char(1114111) ORDER BY key"
     return fetch_column(tx, sql, (beginning,))
 
 

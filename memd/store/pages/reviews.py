@@ -90,13 +90,13 @@ def rejected_summaries(tx: Connection, project_id: int | None = None) -> list[Su
     return list(summaries_by_ids(tx, ids).values())
 
 
-def replaced_statements(tx: Connection, project_id: int) -> list[tuple[Summary, int]]:
-    """Return what is stated in a project and was replaced, with the time of what replaces it, UTC milliseconds."""
+def replaced_statements(tx: Connection, project_id: int, since: int) -> list[tuple[Summary, int]]:
+    """Return what was stated in a project since a time and was replaced, with the time of what replaces it, UTC milliseconds."""
     rows = tx.execute(
         "SELECT s.id, max(n.at) FROM supersessions x JOIN summaries s ON s.id = x.older_id"
-        f" JOIN summaries n ON n.id = x.newer_id WHERE {HIDES} AND s.project_id = ?"
+        f" JOIN summaries n ON n.id = x.newer_id WHERE {HIDES} AND s.project_id = ? AND s.at >= ?"
         f" AND s.kind IN ({marks(STATED_KINDS)}) GROUP BY s.id",
-        (project_id, *STATED_KINDS),
+        (project_id, since, *STATED_KINDS),
     )
     times = {int(number): int(at) for number, at in rows}
     return [(one, times[one.id]) for one in summaries_by_ids(tx, list(times)).values()]
