@@ -111,9 +111,8 @@ class WorktreeJoiner:
                     return
                 looks_again = False
                 known = await self._db.read(_read_known)
-                found = await anyio.to_thread.run_sync(
-                    _look_around, known, self._overrides, abandon_on_cancel=True
-                )
+                look = partial(_look_around, known, self._overrides, is_new=ids != self._seen)
+                found = await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
                 await self._db.write(partial(_note_repositories, known=found.known))
                 self._seen, self._copies, self._has_empty = ids, found.copies, found.has_empty
                 for key, into in found.joins:
@@ -148,9 +147,14 @@ class _Surroundings:
     """Whether one has no commit yet: it is known again only once it has one."""
 
 
-def _look_around(known: Sequence[KnownProject], overrides: ProjectOverrides) -> _Surroundings:
-    # An origin tells more, and costs no process.
-    found = [one if one.root or _find_remotes(one) else replace(one, root=read_root(one.key)) for one in known]  # fmt: skip
+def _look_around(
+    known: Sequence[KnownProject], overrides: ProjectOverrides, *, is_new: bool
+) -> _Surroundings:
+    """Look at all repositories; unless a project is new, ask git only about those that nothing tells yet."""
+    found = [
+        replace(one, root=read_root(one.key)) if not one.root and (is_new or not _find_remotes(one)) else one
+        for one in known
+    ]  # fmt: skip
     has_empty = not all(map(_is_known_again, found))
     return _Surroundings(found, find_joins(found, overrides), _find_copies(found), has_empty)
 
