@@ -58,10 +58,9 @@ MAY_BLOCK = {
         "remove_socket_directory",
     },  # at the start and the end
     "memd/daemon/status.py": {"software_versions"},  # once, then remembered
-    "memd/store/migrate.py": {"migrations"},  # the same
     "memd/daemon/backup.py": {"remove_leftovers"},  # once, at the start
-    # In the writer's thread; tests write in their own.
-    "memd/store/database.py": {"_identify_file"},
+    # Once, then remembered; and in the writer's thread, where tests write in their own.
+    "memd/store/database.py": {"migrations", "_identify_file"},
     "memd/daemon/doctor.py": {"refuse_emptied_vault", "open_vault"},  # the same
     "memd/daemon/follower.py": {"_read_states"},  # once, at the start
     "memd/daemon/app.py": {"_make_follower"},  # the same

@@ -19,7 +19,7 @@ from memd.models import (
     Tier,
 )
 from memd.store.filter import Filter
-from memd.store.pages.lists import NEWEST, MemoryChoice, newest_ids, read_in_order
+from memd.store.lists import NEWEST, MemoryChoice, newest_ids, read_in_order
 from memd.text import content_stems
 
 AT = 1_800_000_000_000

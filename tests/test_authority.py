@@ -368,4 +368,4 @@ def test_only_one_module_lets_a_memory_be_hidden():
                 "links.supersede", "summaries.pin_summary", "summaries.raise_authority",
             }:  # fmt: skip
                 callers.add(str(path.relative_to(root)))
-    assert callers == {"belief/supersede.py", "store/sharing/statements.py"}
+    assert callers == {"belief/supersede.py", "store/statements.py"}

@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from memd import hook
-from memd.installers import claude_settings, quick_hook
+from memd.installers import claude, claude_settings
 from memd.installers.host import Host
 from memd.paths import Paths
 from tests.forked_memd import ForkedMemd
@@ -264,7 +264,7 @@ def machine(tmp_path):
 def test_a_machine_without_nc_needs_no_python_if_it_has_perl(machine, home, run):
     host, _ = machine
     (Path(host.environ["PATH"]) / "perl").symlink_to(shutil.which("perl"))
-    command = quick_hook.find_quick_hook(host)
+    command = claude.find_quick_hook(host)
     send = (*command[-4:-1], Paths(home).socket)
     assert Path(send[0]).name == "perl"
     long = {**STOP, "last_assistant_message": "é \\n " * 50_000}
@@ -298,18 +298,18 @@ def test_perl_gives_up_on_a_daemon_that_hangs(home, run):
 @pytest.mark.skipif(shutil.which("timeout") is None, reason="there is no `timeout` here")
 def test_a_program_is_used_only_if_it_works_here(machine):
     host, write = machine
-    assert quick_hook.find_quick_hook(host) is None
+    assert claude.find_quick_hook(host) is None
     write("nc", "import sys; sys.exit('invalid option -- U')")
-    assert quick_hook.find_quick_hook(host) is None
+    assert claude.find_quick_hook(host) is None
     write("ncat", SENDER.replace("sys.argv[1]", "sys.argv[-1]"))
-    command = quick_hook.find_quick_hook(host)
+    command = claude.find_quick_hook(host)
     path = host.paths.socket
     assert Path(command[0]).name in ("dash", "sh")
     assert command[1] == str(SCRIPT)
     ncat = str(Path(host.environ["PATH"]) / "ncat")
     assert command[-5:] == (ncat, "-i", "1", "-U", path)
     write("nc", SENDER.replace("sys.argv[1]", "sys.argv[-1]"))
-    assert quick_hook.find_quick_hook(host)[-5].endswith("/nc")
+    assert claude.find_quick_hook(host)[-5].endswith("/nc")
 
 
 def test_settings_name_each_event_and_know_the_hook_again():

@@ -1,6 +1,6 @@
 """What a path alone says of a worktree."""
 
-from memd.worktrees import read_worktree_path
+from memd.directories import read_worktree_path
 from tests.tables import every_row
 
 TOLD = [

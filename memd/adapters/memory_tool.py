@@ -17,7 +17,7 @@ from typing import Any
 
 from memd.client import Client
 from memd.errors import MemdError
-from memd.store.speakers import fold_topic
+from memd.store.summaries import fold_topic
 
 ROOT = "/memories"
 KNOWN = f"{ROOT}/memd"

@@ -18,9 +18,9 @@ from memd.belief.polarity import WORDS, has_condition, is_negation, negation_sig
 from memd.caches import cached
 from memd.models import Authority, Summary
 from memd.patterns import compile_lazily
+from memd.store import reviews as store
 from memd.store.database import Connection
-from memd.store.pages import reviews as store
-from memd.store.pages.reviews import RULE_KINDS
+from memd.store.reviews import RULE_KINDS
 from memd.text import fold, split_sentences
 
 Anchor = Literal["done", "commit", "push", "pull request"]

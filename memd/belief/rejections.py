@@ -15,10 +15,9 @@ from memd.belief.proof import MIXED_WORD
 from memd.caches import cached
 from memd.errors import BadRequest, UnknownId
 from memd.models import GLOBAL_PROJECT, Authority, Kind, Summary
-from memd.store import fulltext, ledger, links, projects, summaries
+from memd.store import fulltext, ledger, links, projects, reviews, summaries
 from memd.store.database import Connection
-from memd.store.pages import reviews
-from memd.store.pages.reviews import Review
+from memd.store.reviews import Review
 from memd.text import content_stems, digest, literal_form
 
 _ALIKE_MAX = 50

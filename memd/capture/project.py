@@ -25,11 +25,15 @@ from typing import Any
 from memd import log
 from memd.capture.ignore import parse_pattern
 from memd.capture.redact import redact
-from memd.directories import is_directory_path, is_windows_path, normalize_windows_path
+from memd.directories import (
+    is_directory_path,
+    is_windows_path,
+    normalize_windows_path,
+    read_worktree_path,
+)
 from memd.gitignore import PathPattern
 from memd.models import BRANCH_CHARACTERS_MAX, GLOBAL_PROJECT, SCRATCH_PROJECT
 from memd.text import storable
-from memd.worktrees import read_worktree_path
 
 NAME_CHARACTERS = 100
 """Characters of a project's name."""

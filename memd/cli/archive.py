@@ -324,10 +324,10 @@ def run_sync(
 
 def _make_key(path: str, *, as_json: bool) -> None:
     """Make this machine's key unless it has one, and say what to write into config.toml."""
-    from memd.sharing import encryption
+    from memd.sharing import chunks
 
     is_new = not os.path.lexists(path)
-    public = [encryption.create_identity(path)] if is_new else encryption.read_public_keys(path)
+    public = [chunks.create_identity(path)] if is_new else chunks.read_public_keys(path)
     words = "made; keep it to this machine" if is_new else "is this machine's key already"
     lines = [
         f"{output.one_line(path)} {words}; public key:",

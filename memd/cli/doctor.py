@@ -130,10 +130,10 @@ def _check_sharing(paths: Paths) -> list[Finding]:
         return []  # a finding of its own
     if not (settings.sync.place or settings.sync.recipients or settings.team.url):
         return []
-    from memd.daemon import sharing
+    from memd.daemon import doctor
 
     with waiting("asking what memories are shared over"):
-        return sharing.examine_sharing(settings, paths)
+        return doctor.examine_sharing(settings, paths)
 
 
 def _check_status(status: Mapping[str, Any]) -> Iterator[Finding]:

@@ -16,8 +16,8 @@ from memd.cli import archive, daemon_call, output
 from memd.cli.archive import VAULT_SOURCE, FileProgress
 from memd.cli.terminal import JsonOption, YesOption, complete_from, confirm, print_result, waiting
 from memd.errors import Unreachable
-from memd.transfer import importer, transcript_importer
-from memd.transfer.importer import MemoryImportReport
+from memd.transfer import importer
+from memd.transfer.importer import MemoryImportReport, TranscriptImportReport
 from memd.transfer.readers.base import is_not_understood
 from memd.transfer.session_sources import (
     CATALOGUE,
@@ -27,7 +27,6 @@ from memd.transfer.session_sources import (
     find_sessions,
 )
 from memd.transfer.sources import ImportSource
-from memd.transfer.transcript_importer import TranscriptImportReport
 
 _BATCH_TIMEOUT_S = 300.0
 """Seconds; a batch is answered when it can be searched, and an embedding model may read it first."""
@@ -327,7 +326,7 @@ def _read_sessions(
     has_daemon = not dry_run or daemon_call.answers()
     checkpoints: MutableMapping[str, tuple[int, int]]
     checkpoints = SavedCheckpoints.load() if has_daemon else {}
-    transcript_importer.import_transcripts(
+    importer.import_transcripts(
         files,
         send if has_daemon else None,
         checkpoints,
@@ -470,7 +469,7 @@ def _find_source(
         memories = found if found.files or found.failed else None
     else:
         files = find_sessions(source, None, os.environ)
-        stamps = {path: transcript_importer.find_stamp(path) for path in files}
+        stamps = {path: importer.find_stamp(path) for path in files}
         known = {path: checkpoints.get(path) for path in stamps}
         memories = None
     if not stamps and memories is None:

@@ -15,9 +15,9 @@ from typer import Argument, Option
 from memd.cli import daemon_call, output
 from memd.cli.terminal import DryRunOption, JsonOption, complete_from, print_result
 from memd.errors import Broken, MemdError
-from memd.installers import host, plan
+from memd.installers import file_changes, host
+from memd.installers.file_changes import InstallPlan
 from memd.installers.host import Host
-from memd.installers.plan import InstallPlan
 from memd.paths import private_dir
 
 AGENTS = ("codex", "copilot", "cursor", "opencode", "pi")
@@ -105,7 +105,7 @@ def run_uninstall(what: _What, dry_run: DryRunOption = False, as_json: JsonOptio
     _, uninstall = _find_installer(what)
     if not dry_run:
         daemon_call.require_user(f"uninstall {what}")
-    from memd.installers.json_file import give_back_empty
+    from memd.installers.file_changes import give_back_empty
 
     planned = uninstall(Host.current())
     planned = replace(planned, changes=tuple(map(give_back_empty, planned.changes)))
@@ -115,7 +115,9 @@ def run_uninstall(what: _What, dry_run: DryRunOption = False, as_json: JsonOptio
         _require_no_json(as_json)
         carry_out(planned)
         # The files are as they would be without memd: what its installations put beside them goes, too.
-        gone = [one for change in planned.changes for one in plan.remove_backups(change.path)]
+        gone = [
+            one for change in planned.changes for one in file_changes.remove_backups(change.path)
+        ]
         if gone:
             print(f"removed {output.plural(len(gone), 'backup')} that `memd install` had made")
         from memd.cli import model
@@ -155,7 +157,7 @@ def describe_plan(planned: InstallPlan) -> dict[str, Any]:
     from memd.capture.redact import redact
 
     changes = (
-        {"path": str(change.path), "diff": redact(plan.format_diff(change))}
+        {"path": str(change.path), "diff": redact(file_changes.format_diff(change))}
         for change in planned.changes
         if change.is_needed
     )
@@ -169,7 +171,7 @@ def format_plan(planned: InstallPlan) -> Iterator[str]:
 
     yield from (f"would run: {shlex.join(command)}" for command in planned.before)
     for change in planned.changes:
-        if diff := redact(plan.format_diff(change)).rstrip("\n"):
+        if diff := redact(file_changes.format_diff(change)).rstrip("\n"):
             yield diff
     yield from (f"would run: {shlex.join(command)}" for command in planned.after)
     yield from _list_notes(planned)
@@ -178,11 +180,11 @@ def format_plan(planned: InstallPlan) -> Iterator[str]:
 def carry_out(planned: InstallPlan) -> None:
     """Carry out a plan and print what was done. Raises Broken at the first step that fails."""
     for change in planned.changes:
-        plan.check_change(change)  # before anything changes: half a plan is worse than none
+        file_changes.check_change(change)  # before anything changes: half a plan is worse than none
     for command in planned.before:
         _run_command(command)
     for change in planned.changes:
-        backup = plan.apply_change(change, time.time_ns() // 1_000_000)
+        backup = file_changes.apply_change(change, time.time_ns() // 1_000_000)
         if change.is_needed:
             verb = "removed" if change.after is None else "wrote"
             print(f"{verb} {change.path}" + (f" (backup: {backup.name})" if backup else ""))

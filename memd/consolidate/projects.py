@@ -14,12 +14,12 @@ from typing import Any
 
 from memd.belief.standing import find_objection
 from memd.belief.supersede import hide
+from memd.directories import read_worktree_path
 from memd.errors import BadRequest
 from memd.models import GLOBAL_PROJECT, SCRATCH_PROJECT, Project, Summary
 from memd.store import ledger, links, projects, summaries
 from memd.store.database import Connection
 from memd.text import one_line
-from memd.worktrees import read_worktree_path
 
 PROJECT_MERGE_RULE = "project-merge"
 _NOTE = "merged:"

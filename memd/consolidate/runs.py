@@ -25,10 +25,9 @@ from memd.consolidate import projects
 from memd.consolidate.forget import require_memory
 from memd.errors import BadRequest
 from memd.models import RELATION_WORDS, Authority, EdgeType, Stance, Supersession
-from memd.store import judgments, links, summaries
+from memd.store import judgments, links, reviews, summaries
 from memd.store.database import Connection
-from memd.store.pages import reviews
-from memd.store.pages.reviews import Change, latest_changes
+from memd.store.reviews import Change, latest_changes
 
 _RULES = frozenset({NEAR_DUPLICATE_RULE, CHANGED_VALUE_RULE})
 """The rules of the supersessions and edges that consolidation writes and can undo."""

@@ -21,8 +21,8 @@ from memd.consolidate.scrub import make_redaction_rule
 from memd.errors import BadRequest, MemdError, VaultError
 from memd.paths import Paths, private_dir
 from memd.store import backup as store_backup
-from memd.store import database, migrate
-from memd.store import salvage as store_salvage
+from memd.store import database
+from memd.store import integrity as store_salvage
 from memd.store.backup import Progress
 from memd.store.import_rows import is_process_alive, list_stale_staging
 
@@ -346,7 +346,7 @@ def _scrub_again(copy: str, vault: str, now: int) -> int:
 
 def _has_vault_header(vault: str) -> bool:
     try:
-        migrate.check_header(vault)
+        database.check_header(vault)
     except MemdError:
         return False
     return True

@@ -1,4 +1,4 @@
-"""Check and repair what `memd doctor` looks at: the vault's tables, the files around it, its damage."""
+"""Check and repair what `memd doctor` looks at: the vault's tables, the files around it, its damage, and sharing."""
 
 import contextlib
 import datetime as dt
@@ -18,15 +18,28 @@ import anyio.to_thread
 from memd import config, launcher
 from memd.capture import project, spool
 from memd.capture.redact import RULES_VERSION
+from memd.config import Config
 from memd.daemon import backup, process
 from memd.embeddings.hashing import HashingEmbedder
-from memd.errors import AlreadyRunning, Broken, ConfigError, VaultCorrupt, VaultError, VaultFull
+from memd.errors import (
+    AlreadyRunning,
+    BadRequest,
+    Broken,
+    ConfigError,
+    VaultCorrupt,
+    VaultError,
+    VaultFull,
+)
 from memd.index import check as index_check
 from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex
 from memd.models import Finding
 from memd.paths import Paths
-from memd.store import database, integrity, migrate
+from memd.sharing import places, team_server
+from memd.sharing.chunks import read_sealing
+from memd.sharing.records import PlaceUnreachable
+from memd.sharing.team_server import ServerRefused, ServerUnreachable, describe_url
+from memd.store import database, integrity
 from memd.store.backup import may_predate_redaction_rules, read_snapshot
 from memd.store.database import Connection, Database, open_database
 
@@ -397,7 +410,7 @@ def find_damage(paths: Paths) -> Finding | None:
     """Return what keeps a vault that no daemon serves from being opened, or None."""
     try:
         refuse_emptied_vault(paths)
-        migrate.check_header(paths.database)
+        database.check_header(paths.database)
     except VaultCorrupt as error:
         return Finding("database", "problem", error.message, advise_recovery(paths))
     except VaultError as error:
@@ -430,3 +443,76 @@ def _has_daemon_served(paths: Paths) -> bool:
             if _STARTED_EVENT in file.read(_LOG_BYTES):
                 return True
     return False
+
+
+# ── The place of `[sync]` and the server of `[team]`: read only, each within seconds ──────────────
+
+
+def examine_sharing(config: Config, paths: Paths) -> list[Finding]:
+    """Check what the settings name; nothing if they name nothing."""
+    return [*_check_place(config, paths), *_check_encryption(config, paths), *_check_team(config)]
+
+
+def _check_place(config: Config, paths: Paths) -> Iterator[Finding]:
+    if not config.sync.place:
+        return
+    try:
+        place = places.parse_target(config.sync.place, paths.mirrors_dir, asks=False)
+        words = place.probe()
+    except PlaceUnreachable as error:
+        remedy = "what is to be sent waits; `memd sync` in a shell may ask for a password"
+        yield Finding("place", "warning", error.message, remedy)
+    except (BadRequest, OSError) as error:
+        yield Finding("place", "problem", str(error), "correct [sync] in config.toml")
+    else:
+        yield Finding("place", "ok", f"{place.name}: {words}")
+
+
+def _check_encryption(config: Config, paths: Paths) -> Iterator[Finding]:
+    if not config.sync.recipients:
+        return
+    try:
+        read_sealing(config.sync, paths.age_key)
+    except ConfigError as error:
+        remedy = "nothing is synced until then"
+        yield Finding("encryption", "problem", error.message, remedy)
+    else:
+        count = len(config.sync.recipients)
+        yield Finding("encryption", "ok", f"keys: {count}, this machine's among them")
+
+
+def _check_team(config: Config) -> Iterator[Finding]:
+    url = config.team.url
+    if not url:
+        return
+    try:
+        found = team_server.examine(url)
+    except ServerUnreachable as error:
+        yield Finding(
+            "team", "warning", error.message, "what is to be shared waits; answers do not"
+        )
+        return
+    except (ServerRefused, BadRequest) as error:
+        yield Finding("team", "problem", error.message)
+        return
+    place = describe_url(url)
+    if found.unguarded:
+        names = ", ".join(found.unguarded)
+        yield Finding(
+            "team", "problem", f"{place}: row-level security is off for {names}",
+            "until its owner enables it (`ALTER TABLE … ENABLE ROW LEVEL SECURITY`), all who connect see all",
+        )  # fmt: skip
+    elif found.is_above:
+        yield Finding(
+            "team", "warning", f"{place}: {found.user} stands above row-level security",
+            "share as a user of your own who is neither the owner nor a superuser",
+        )  # fmt: skip
+    elif not found.roles:
+        yield Finding(
+            "team", "warning", f"{place}: {found.user} has no role in any project",
+            f"ask a maintainer: `memd team grant {found.user} writer PROJECT`",
+        )  # fmt: skip
+    else:
+        roles = ", ".join(f"{role} of {name}" for name, role in sorted(found.roles.items()))
+        words = f"PostgreSQL {found.version}, schema {found.schema}, row-level security on"
+        yield Finding("team", "ok", f"{place}: {found.user} is {roles}; {words}")

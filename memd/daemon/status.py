@@ -23,8 +23,8 @@ from memd.daemon.supervisor import SupervisedWorker, Supervisor
 from memd.daemon.systemd import StartedBy
 from memd.errors import Broken
 from memd.paths import Paths
+from memd.store import database, fulltext
 from memd.store import events as store_events
-from memd.store import fulltext, migrate
 from memd.store import ledger as store_ledger
 from memd.store import summaries as store_summaries
 from memd.store.database import Connection, Database, sqlite_version
@@ -345,7 +345,7 @@ class StatusReporter:
             name=self.paths.vault,
             path=str(Path(self.db.path)),
             bytes=self.db.size(),
-            schema_version=len(migrate.migrations()),
+            schema_version=len(database.migrations()),
         )
 
 

@@ -3,7 +3,7 @@
 It looks at an upgrade, whenever a project is new, and before a session is told anything.
 
 While a worktree is there, git says whose it is (`capture/project.py`). Of one that is gone three things tell: the list
-that its repository keeps of its worktrees, the path (`memd/worktrees.py`), and the remote and branch that its sessions
+that its repository keeps of its worktrees, the path (`memd/directories.py`), and the remote and branch that its sessions
 recorded. Another remote than the repository's speaks against all of them. What the user has separated, switched off or
 named in projects.toml is left alone. A checkout was moved if its directory is gone and one repository alone that is there has
 its origin, or its first commit and no other origin; a second one beside it is left alone, and named. `memd project merge NAME --undo` takes a join back, for good.
@@ -30,12 +30,12 @@ from memd.capture.project import (
     resolve_project,
 )
 from memd.consolidate.curator import Curator
+from memd.directories import WorktreePath, read_worktree_path
 from memd.errors import MemdError
 from memd.models import GLOBAL_PROJECT, SCRATCH_PROJECT
 from memd.store import ledger, projects
 from memd.store.database import Connection, Database
 from memd.wakeup import AutoResetEvent
-from memd.worktrees import WorktreePath, read_worktree_path
 
 _GIT_S = 2.0
 _REST_S = 1.0

@@ -31,7 +31,7 @@ from memd.models import Event, SessionRef
 from memd.paths import name_device
 from memd.store import events, projects, summaries, usage
 from memd.store.database import Connection
-from memd.store.turns import TurnFilter, match_turns
+from memd.store.events import TurnFilter, match_turns
 
 _QUOTES = frozenset('"“”„«»「」『』')
 _TYPED_CHARACTERS_MAX = 800

@@ -28,7 +28,7 @@ from memd.index.malloc import trim_heap
 from memd.index.memory_index import IndexUpdate, MemoryIndex
 from memd.index.snapshot import IndexStorage
 from memd.models import Space, Summary
-from memd.store import fulltext, links, turns
+from memd.store import events, fulltext, links
 from memd.store import summaries as store_summaries
 from memd.store.database import Connection, Database
 from memd.store.types import NewPassage
@@ -211,7 +211,7 @@ class Indexer:
             await self._db.write(fulltext.queue_reindex)
             await self._db.write(fulltext.invalidate_snapshot)
             await self._storage.sweep()
-            await self._db.write(turns.rebuild_turns)
+            await self._db.write(events.rebuild_turns)
             await self._load()
             await self._catch_up()
 

@@ -20,7 +20,7 @@ from memd.injection.learned import ExchangeForm, estimate, is_told
 from memd.models import EventKind, Session
 from memd.store import events, projects, session_context, usage
 from memd.store.database import Connection, Database
-from memd.store.pages.reviews import STATED_KINDS
+from memd.store.reviews import STATED_KINDS
 from memd.text import one_line
 
 EXPECTED_MIN = 1.3

@@ -35,7 +35,7 @@ from memd.models import EdgeType, Kind, Summary
 from memd.patterns import compile_lazily
 from memd.store import events, links, session_context, summaries, usage
 from memd.store.database import Connection
-from memd.store.turns import TurnFilter, match_turns
+from memd.store.events import TurnFilter, match_turns
 from memd.store.types import ContextCandidate
 from memd.text import WORD, content_stems, normalised, one_line, split_sentences, unique
 

@@ -28,8 +28,7 @@ from memd.patterns import compile_lazily
 from memd.recall.hits import make_snippet
 from memd.recall.query import QueryTerms
 from memd.store.database import Connection
-from memd.store.events import sessions_around
-from memd.store.turns import TurnFilter, match_turns
+from memd.store.events import TurnFilter, match_turns, sessions_around
 from memd.store.types import ContextCandidate
 from memd.text import is_stop_word, one_line, split_identifier, split_sentences, unique, words
 

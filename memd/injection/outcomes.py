@@ -33,9 +33,7 @@ from memd.injection.session_record import TimedTexts, list_strings
 from memd.models import Event, EventKind, Kind
 from memd.store import events, summaries, usage
 from memd.store.database import Connection, Database
-from memd.store.pages import told
-from memd.store.pages.told import Compared, Cost, ToldWeek
-from memd.store.usage import JudgedInjection
+from memd.store.usage import Compared, Cost, JudgedInjection, ToldWeek
 from memd.text import content_stems
 from memd.wakeup import AutoResetEvent
 
@@ -319,7 +317,7 @@ class CostMeter:
 
     def add(self, what: str, tokens: int, wait_s: float = 0.0) -> None:
         """Count one thing that an agent got, and how long it waited for it."""
-        self._add(self._clock() // told.DAY_MS, what, Cost(1, tokens, round(wait_s * 1000)))
+        self._add(self._clock() // usage.DAY_MS, what, Cost(1, tokens, round(wait_s * 1000)))
 
     def _add(self, day: int, what: str, cost: Cost) -> None:
         self._pending[day, what] = self._pending.get((day, what), Cost()) + cost
@@ -338,7 +336,7 @@ class CostMeter:
         written, self._pending = self._pending, {}
         try:
             with anyio.CancelScope(shield=True):
-                await db.write_unsynced(partial(told.add_costs, costs=written))
+                await db.write_unsynced(partial(usage.add_costs, costs=written))
         except MemdError:
             for (day, what), cost in written.items():
                 self._add(day, what, cost)
@@ -361,7 +359,7 @@ class OutcomeJudge:
         """Report what agents were shown in the last weeks, its outcomes and its costs; and the control group."""
         now = self._clock()
         (week, *past), compared = await self._db.read(
-            lambda tx: (told.read_weeks(tx, now, weeks), told.compare_held(tx))
+            lambda tx: (usage.read_weeks(tx, now, weeks), usage.compare_held(tx))
         )
         found = [self.costs.complete(week), *past]
         report: dict[str, object] = {"weeks": [asdict(one) for one in found], "holdout": None}

@@ -4,9 +4,9 @@ from pathlib import Path
 
 from memd import launcher
 from memd.errors import MemdError
-from memd.installers import agents, claude, claude_settings, codex_config, service
+from memd.installers import agents, claude, claude_settings, service
+from memd.installers.file_changes import JsonFile
 from memd.installers.host import Host
-from memd.installers.json_file import JsonFile
 from memd.models import Finding
 
 _INSTALL = "`memd install claude-code`"
@@ -51,7 +51,7 @@ def _list_untrusted(agent: agents.Agent, host: Host) -> list[str]:
     if agent.name != "codex":
         return []
     config, file = agent.directory(host) / agent.servers_file, agents.hooks_path(agent, host)
-    return codex_config.find_untrusted(config, file, JsonFile.read(file).value)
+    return agents.find_untrusted(config, file, JsonFile.read(file).value)
 
 
 def _check_hooks(host: Host) -> Finding:

@@ -3,14 +3,21 @@
 memd is in Claude Code either by its settings (hooks and an MCP server) or as a plugin. With both, every
 event would be captured twice, so one is removed when the other is installed. The plugin is the directory
 `memd/plugin`, which Claude Code loads in place: a newer memd is a newer plugin at once.
+
+`memd/hook.sh` starts no Python. It needs `timeout`, and a program that connects standard input and output to a Unix
+socket and ends when the other side hangs up: that is tried here, not guessed. Else the hook is `memd/hook.py`.
 """
 
 import contextlib
 import json
+import os
 import re
 import shlex
 import shutil
+import socket
 import subprocess
+import tempfile
+import threading
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -18,10 +25,9 @@ from typing import Any
 
 from memd.errors import BadRequest
 from memd.installers import claude_settings
+from memd.installers.claude_settings import EVENT_WORD
+from memd.installers.file_changes import FileChange, InstallPlan, JsonFile
 from memd.installers.host import PATH_VARIABLES, Host, has_program
-from memd.installers.json_file import JsonFile
-from memd.installers.plan import FileChange, InstallPlan
-from memd.installers.quick_hook import find_quick_hook
 
 RESTART_CLAUDE_CODE = "Restart running Claude Code sessions to load the change."
 RESTART_CLAUDE_DESKTOP = "Quit Claude Desktop and start it again to load the change."
@@ -221,3 +227,81 @@ def _plan_claude_commands(host: Host, *commands: tuple[str, ...]) -> InstallPlan
     lines = (f"  {shlex.join(('claude', *command))}" for command in commands)
     note = "The program `claude` was not found. Run these commands where it is:"
     return InstallPlan(notes=(note, *lines), is_unfinished=True)
+
+
+# ── The hook that starts no Python ────────────────────────────────────────────────────────────────
+
+_REPLY = b"memd ok .\n"
+_PROBE_S = "2"
+"""Seconds that a program gets to show that it works."""
+
+
+def find_quick_hook(host: Host) -> tuple[str, ...] | None:
+    """The command of a hook without Python, with `{event}` in the event's place; None if this machine cannot run one."""
+    script = host.package / "hook.sh"
+    timeout = shutil.which("timeout", path=host.environ.get("PATH", os.defpath))
+    if timeout is None or not script.is_file():
+        return None
+    path = host.paths.socket
+    for send in _list_senders(host, path):
+        if _works(timeout, [word.replace(path, "{socket}") for word in send]):
+            place = "in:" + "|".join(
+                host.environ.get(name, "") for name in ("MEMD_HOME", "MEMD_VAULT")
+            )
+            hook = (host.python, str(host.package / "hook.py"))
+            return (_find_shell(), str(script), place, path, *hook, timeout, EVENT_WORD, *send)
+    return None
+
+
+def _find_shell() -> str:
+    """Dash starts in two thirds of Bash's time; systems whose `sh` is Bash often have it, too."""
+    return shutil.which("dash", path="/bin:/usr/bin") or "/bin/sh"
+
+
+def _list_senders(host: Host, path: str) -> list[tuple[str, ...]]:
+    """The commands that may connect to a socket, the quickest first."""
+    forms = (
+        ("nc", "-w", "1", "-U", path),
+        # Nearly every machine has it, also those that have no `nc` or one that cannot.
+        ("perl", "-C0", str(host.package / "hook.pl"), path),
+        ("ncat", "-i", "1", "-U", path),
+        ("socat", "-T1", "-t1", "-", f"UNIX-CONNECT:{path}"),
+    )
+    found = []
+    for name, *arguments in forms:
+        program = shutil.which(name, path=host.environ.get("PATH", os.defpath))
+        if program is not None:
+            found.append((program, *arguments))
+    return found
+
+
+def _works(timeout: str, send: list[str]) -> bool:
+    """Whether a line goes to a socket, and the answer comes back whole when the other side hangs up."""
+    with tempfile.TemporaryDirectory(prefix="memd-") as folder:
+        path = str(Path(folder) / "s")
+        with socket.socket(socket.AF_UNIX) as listener:
+            listener.settimeout(float(_PROBE_S))
+            listener.bind(path)
+            listener.listen(1)
+            answering = threading.Thread(target=_answer_once, args=(listener,), daemon=True)
+            answering.start()
+            command = [timeout, _PROBE_S, *(word.replace("{socket}", path) for word in send)]
+            try:
+                ended = subprocess.run(  # noqa: S603  # programs found on the user's PATH
+                    command, input=b"ping\n", capture_output=True, check=False
+                )
+            except OSError:
+                return False
+            answering.join()
+    return ended.stdout == _REPLY
+
+
+def _answer_once(listener: socket.socket) -> None:
+    try:
+        connection, _ = listener.accept()
+        with connection:
+            connection.settimeout(float(_PROBE_S))
+            if connection.recv(64) == b"ping\n":
+                connection.sendall(_REPLY)
+    except OSError:
+        return

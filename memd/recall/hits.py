@@ -18,7 +18,7 @@ from memd.recall.profiles import DiversitySettings
 from memd.recall.query import ParsedQuery, QueryTerms, fts_expression
 from memd.recall.ranking import ScoredCandidates, make_parts
 from memd.recall.types import Hit, ScorePart, Turn, apply_parts
-from memd.store import links, summaries, turns
+from memd.store import events, links, summaries
 from memd.store.database import Connection
 from memd.store.types import SummaryHead
 from memd.text import content_stems, fold, normalised, one_line, split_sentences, stem
@@ -394,14 +394,14 @@ def find_turns(tx: Connection, parsed: ParsedQuery) -> tuple[Turn, ...]:
     if not expression:
         return ()
     bounds = [bound for bound in (question.until, question.as_of) if bound is not None]
-    where = turns.TurnFilter(
+    where = events.TurnFilter(
         question.project_ids, question.session_id, question.since, min(bounds, default=None)
     )
     by_cosine = parsed.profile.turns == "cosine"
     if by_cosine:
-        found = turns.latest_turns(tx, where, _COMPARED_TURNS)
+        found = events.latest_turns(tx, where, _COMPARED_TURNS)
     else:
-        found = turns.match_turns(tx, expression, where, min(parsed.k, TURNS_MAX))
+        found = events.match_turns(tx, expression, where, min(parsed.k, TURNS_MAX))
     vectors = HashingEmbedder().embed([question.text, *(spoken.text for spoken in found)])
     cosines = (vectors[1:] @ vectors[0]).tolist()
     pairs = list(zip(found, cosines, strict=True))

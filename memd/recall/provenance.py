@@ -14,6 +14,7 @@ from memd.belief.checks import describe_checks
 from memd.belief.notes import split_note
 from memd.belief.supersede import STOOD_RULE, describe_standing
 from memd.belief.values import ReplacedValue, describe_line, read_set_values
+from memd.directories import read_worktree_path
 from memd.errors import BadRequest, UnknownId
 from memd.models import NOTED, Authority, Edge, Event, Kind, Stance, Summary, Supersession, Tier
 from memd.recall.types import (
@@ -31,7 +32,6 @@ from memd.store import summaries as store_summaries
 from memd.store.database import Connection, Database
 from memd.text import storable, unique
 from memd.time_expressions import format_time
-from memd.worktrees import read_worktree_path
 
 DEPTH_MAX = 6
 EDGES_MAX = 200

@@ -22,14 +22,12 @@ from memd.injection.ask import ASK_TOKENS
 from memd.injection.injector import ContextPreparation
 from memd.injection.moments import InjectionMoment, SessionStart
 from memd.models import AGENTS_IMPORT
-from memd.server import json_format, jsonrpc, requests
-from memd.server.agent_limits import ControlCall
+from memd.server import jsonrpc, requests
 from memd.server.control_overview import OverviewControl, make_past_reader
 from memd.server.control_projects import ProjectControl
 from memd.server.control_review import GUARD, ReviewControl
-from memd.server.json_format import JsonObject
-from memd.server.jsonrpc import Call
-from memd.server.scope import ALL, Caller
+from memd.server.jsonrpc import Call, JsonObject
+from memd.server.scope import ALL, Caller, ControlCall
 from memd.server.service import MemoryService
 from memd.sharing.records import PlaceUnreachable
 from memd.store import ledger
@@ -154,9 +152,7 @@ class Control:
             if method.name:
                 result = {method.name: result}
             if call.method not in (_CAPTURE, GUARD):
-                result = json_format.name_speakers(
-                    result, list_if_several(self._app.recaller.sources)
-                )
+                result = jsonrpc.name_speakers(result, list_if_several(self._app.recaller.sources))
             if isinstance(request, requests.CaptureEventRequest) and request.plain:
                 return _format_plain(result)
             return None if call.id is None else jsonrpc.result_line(call.id, result)
@@ -322,7 +318,7 @@ class Control:
 
     async def _search_memories(self, request: requests.SearchRequest, caller: Caller) -> JsonObject:
         found = await self._service.search(request, caller)
-        result = json_format.format_answer(
+        result = jsonrpc.format_answer(
             found.answer, waited=found.waited, notes=found.list_notes("--project all")
         )
         if found.scope.project_ids is None:
@@ -331,7 +327,7 @@ class Control:
 
     async def _show_timeline(self, request: requests.TimelineRequest, caller: Caller) -> JsonObject:
         timeline, scope = await self._service.timeline(request, caller)
-        result = json_format.to_plain(timeline)
+        result = jsonrpc.to_plain(timeline)
         if scope.project_ids is None:
             memories = [row["summary"] for row in result["rows"]]
             await self._name_other_projects(memories, request.directory, caller)
@@ -341,7 +337,7 @@ class Control:
         read = await self._service.get(request, caller)
         memories = [
             {
-                **json_format.to_plain(memory),
+                **jsonrpc.to_plain(memory),
                 "project": read.project_names.get(memory.project_id),
                 "session_title": read.session_titles.get(memory.session_id or 0) or None,
                 "contradicted_by": read.contradicted.get(memory.id, ()),
@@ -358,11 +354,11 @@ class Control:
             # Many at once are an import: they say themselves where they come from.
             return {"remembered": await self._service.remember(request.memories, caller)}
         (one,) = await self._service.remember([request], caller)
-        return {**json_format.to_plain(one), "judgment_required": bool(one.candidates)}
+        return {**jsonrpc.to_plain(one), "judgment_required": bool(one.candidates)}
 
     async def _forget_memories(self, request: requests.ForgetRequest, caller: Caller) -> JsonObject:
         forgotten = await self._service.forget(request, caller)
-        result: JsonObject = json_format.to_plain(forgotten)
+        result: JsonObject = jsonrpc.to_plain(forgotten)
         await self._name_other_projects(result["summaries"], request.directory, caller)
         return result
 
@@ -433,7 +429,7 @@ class Control:
         retention = self._app.retention
         aged = await (retention.preview() if request.dry_run else retention.apply())
         vacuumed = await self._app.vector_maintenance.vacuum(dry_run=request.dry_run)
-        return {**json_format.to_plain(vacuumed), "retention": aged}
+        return {**jsonrpc.to_plain(vacuumed), "retention": aged}
 
     async def _sync_vault(self, request: requests.SyncRequest, caller: Caller) -> JsonObject:
         sync = self._app.sync

@@ -20,15 +20,13 @@ from memd.injection.outcomes import judge_session
 from memd.machine_text import USER, find_prompt_origin
 from memd.models import Authority, Event, EventKind, Kind, Session, Summary
 from memd.server import requests
-from memd.server.agent_limits import ControlCall
-from memd.server.json_format import JsonObject, to_plain
-from memd.server.scope import ALL, Caller
+from memd.server.jsonrpc import JsonObject, to_plain
+from memd.server.scope import ALL, Caller, ControlCall
 from memd.server.service import MemoryService
-from memd.store import events, judgments, projects, session_context, summaries
+from memd.store import events, judgments, lists, projects, session_context, summaries
 from memd.store.database import Connection
 from memd.store.filter import Filter
-from memd.store.pages import lists
-from memd.store.pages.lists import NEWEST, Cursor, MemoryChoice, TimeGrid
+from memd.store.lists import NEWEST, Cursor, MemoryChoice, TimeGrid
 
 T = TypeVar("T")
 

@@ -14,9 +14,8 @@ from memd.capture.project import ProjectIdentity
 from memd.errors import BadRequest
 from memd.models import Project
 from memd.server import requests
-from memd.server.agent_limits import ControlCall
-from memd.server.json_format import JsonObject, to_plain
-from memd.server.scope import CURRENT, Caller, ScopeResolver, identify_project
+from memd.server.jsonrpc import JsonObject, to_plain
+from memd.server.scope import CURRENT, Caller, ControlCall, ScopeResolver, identify_project
 from memd.server.service import MemoryService
 from memd.store import ledger, projects
 from memd.store.database import Connection

@@ -23,14 +23,12 @@ from memd.injection.page import estimate_tokens
 from memd.models import GLOBAL_PROJECT, Authority, Kind, Project, Summary
 from memd.recall.provenance import describe_rule
 from memd.server import requests
-from memd.server.agent_limits import ControlCall
-from memd.server.json_format import JsonObject, to_plain
-from memd.server.scope import ALL, Caller
+from memd.server.jsonrpc import JsonObject, to_plain
+from memd.server.scope import ALL, Caller, ControlCall
 from memd.server.service import MemoryService
-from memd.store import events, links, projects, summaries
+from memd.store import events, links, projects, reviews, summaries
 from memd.store.database import Connection
-from memd.store.pages import reviews
-from memd.store.pages.reviews import Review
+from memd.store.reviews import Review
 
 GUARD = "memd/guard"
 _QUOTES_MAX = 3

@@ -17,7 +17,7 @@ from memd.consolidate.remember import RememberResult
 from memd.models import Summary
 from memd.recall.hits import shorten_snippet
 from memd.recall.types import Answer, Hit, ScorePart, TracedCandidate, Turn
-from memd.server.json_format import JsonObject, encode_json
+from memd.server.jsonrpc import JsonObject, encode_json
 from memd.server.service import SearchOutcome, WholeMemories
 from memd.text import one_line
 from memd.time_expressions import format_age, format_time

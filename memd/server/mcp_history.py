@@ -15,7 +15,7 @@ from memd.recall.types import (
     Why,
 )
 from memd.server import mcp_format
-from memd.server.json_format import JsonObject
+from memd.server.jsonrpc import JsonObject
 from memd.server.mcp_format import (
     LINE_BYTES,
     count_bytes,
@@ -24,7 +24,7 @@ from memd.server.mcp_format import (
     fit_text,
     format_date,
 )
-from memd.store.pages.lists import SessionRow
+from memd.store.lists import SessionRow
 from memd.time_expressions import DAY_MS, HOUR_MS, MINUTE_MS, format_time
 
 _WHY_CONTRADICTIONS_MAX = 50

@@ -18,9 +18,8 @@ from memd.distill.text import score_quality
 from memd.errors import BadRequest
 from memd.models import GLOBAL_PROJECT, SIGNIFICANCE_TAG, Authority, Kind, Tier
 from memd.paths import name_device
-from memd.server import agent_limits, requests
-from memd.server.agent_limits import AgentLimits
-from memd.server.scope import ALL, CURRENT, Caller, ScopeResolver, choose_session
+from memd.server import requests, scope
+from memd.server.scope import ALL, CURRENT, AgentLimits, Caller, ScopeResolver, choose_session
 from memd.store import projects
 from memd.text import unique
 from memd.time_expressions import parse_duration, parse_start
@@ -67,13 +66,13 @@ class MemoryMaker:
             expires_at=to_ms(parse_start, request.expires_at, now, "expires_at")
             if request.expires_in is None
             else now + parse_duration(request.expires_in, "expires_in"),
-            source=agent_limits.choose_source(request, by),
+            source=scope.choose_source(request, by),
             tier=Tier(request.tier),
             origin=Origin(**request.origin.model_dump()) if request.origin else None,
             project_key=key,
             project_name=name,
             project_reason=reason,
-            authority=agent_limits.choose_authority(request, by),
+            authority=scope.choose_authority(request, by),
             quality=_measure_quality(request),
         )
 

@@ -15,7 +15,7 @@ from pydantic_core import ErrorDetails
 
 from memd.errors import BadRequest
 from memd.models import Kind, Stance
-from memd.server.json_format import JsonSchema, field_docstrings, plain_schema, says
+from memd.server.jsonrpc import JsonSchema, field_docstrings, plain_schema, says
 from memd.time_expressions import DAY_MS, parse_end, parse_start
 
 ID_MAX = 2**53 - 1

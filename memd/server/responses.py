@@ -13,7 +13,7 @@ from typing_extensions import TypedDict
 
 from memd.errors import Broken
 from memd.models import EdgeType, Kind, Stance, Tier
-from memd.server.json_format import JsonSchema, field_docstrings, plain_schema, says
+from memd.server.jsonrpc import JsonSchema, field_docstrings, plain_schema, says
 
 LAX = Field(strict=False)
 """An enum's value may stand for it."""

@@ -1,7 +1,7 @@
 """The use cases behind the MCP tools and the control calls.
 
 They take checked requests and return the values of the packages below, which mcp_format.py writes for agents
-and json_format.py for programs.
+and jsonrpc.py for programs.
 """
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -41,23 +41,23 @@ from memd.recall.recaller import Recaller
 from memd.recall.timeline import read_timeline
 from memd.recall.types import Answer, Question, RelevanceGate, Timeline, Why
 from memd.server import requests
-from memd.server.agent_limits import AgentLimits, ForgetTokens
 from memd.server.memory_maker import MemoryMaker, to_ms
 from memd.server.scope import (
     ALL,
+    AgentLimits,
     Caller,
+    ForgetTokens,
     ProjectScope,
     ScopeResolver,
     require_known,
     visible_memories,
 )
 from memd.sharing.sync_worker import SyncWorker
-from memd.store import judgments, projects, queries, summaries
+from memd.store import judgments, lists, projects, queries, summaries
 from memd.store.database import Connection, Database
 from memd.store.erasure import ErasureBounds
 from memd.store.filter import Filter
-from memd.store.pages import lists
-from memd.store.pages.lists import SessionRow
+from memd.store.lists import SessionRow
 from memd.time_expressions import format_time, parse_end, parse_start
 
 if TYPE_CHECKING:

@@ -22,8 +22,7 @@ from memd.capture.clients import list_if_several
 from memd.errors import UNEXPECTED_ERRORS, BadRequest, MemdError
 from memd.injection.page import TOKEN_CHARACTERS
 from memd.server import jsonrpc, mcp_format, mcp_history, requests, responses
-from memd.server.json_format import JsonObject, encode_json
-from memd.server.jsonrpc import Call
+from memd.server.jsonrpc import Call, JsonObject, encode_json
 from memd.server.scope import ALL, Caller
 from memd.server.service import MemoryService
 

@@ -30,12 +30,11 @@ from memd.sharing.records import (
     split_ref,
     tick,
 )
-from memd.store import ledger, projects
+from memd.store import ledger, projects, sharing, statements
 from memd.store.database import Connection
 from memd.store.queries import row_id
-from memd.store.sharing import registers, statements
-from memd.store.sharing.registers import Register, RegisterName, read_of_memory
-from memd.store.sharing.statements import SYNC_RULE, SharedRow
+from memd.store.sharing import Register, RegisterName, read_of_memory
+from memd.store.statements import SYNC_RULE, SharedRow
 from memd.store.types import Fields
 
 NO_REMOTES: Mapping[str, str] = {}
@@ -51,7 +50,7 @@ class KnownVault:
     ) -> None:
         self._tx, self._device, self._now = tx, device, now
         self._remotes = remotes
-        self._erased = {one.one: one for one in registers.read_registers(tx, FORGET)}
+        self._erased = {one.one: one for one in sharing.read_registers(tx, FORGET)}
         self._forgotten = statements.forgotten_keys(tx)
         self._classes: dict[str, set[str]] = {}
         """Key of a project → the hashes of every key that means it."""
@@ -62,7 +61,7 @@ class KnownVault:
         self, after: int = 0, gone: Collection[str] = ()
     ) -> Iterator[tuple[int, Record]]:
         """Return (id, record) of this device's last versions above an id, of deleted things too."""
-        for one in registers.latest_registers(self._tx, {self._device, *gone}, after, KINDS):
+        for one in sharing.latest_registers(self._tx, {self._device, *gone}, after, KINDS):
             if (record := self.make_record(one)) is not None:
                 yield one.id, record
 
@@ -201,10 +200,10 @@ class ChangeNoter(KnownVault):
 
     def note_changes(self) -> int:
         """Make a version of everything that was changed here since it was last compared; how many."""
-        before = registers.last_register_id(self._tx)
+        before = sharing.last_register_id(self._tx)
         self.note_memories(self.find_changed_memories())
         self.note_rest()
-        return registers.last_register_id(self._tx) - before
+        return sharing.last_register_id(self._tx) - before
 
     def note_rest(self) -> None:
         """Make a version of everything that was changed here but memories."""
@@ -222,7 +221,7 @@ class ChangeNoter(KnownVault):
 
     def find_changed_memories(self) -> list[str]:
         """The uids of memories that were written, changed or deleted here. It reads every memory and writes nothing."""
-        known = {one.one: one for one in registers.read_registers(self._tx, MEMORY)}
+        known = {one.one: one for one in sharing.read_registers(self._tx, MEMORY)}
         found = [
             said.one
             for said in statements.each_statement(self._tx, MEMORY)
@@ -257,34 +256,34 @@ class ChangeNoter(KnownVault):
     def _put_erasure(self, key: str, rank: int, stamp: Stamp) -> None:
         generation, _ = split_erasure_rank(rank)
         if self._generation(key) <= generation:
-            registers.drop_registers_of(self._tx, key)
+            sharing.drop_registers_of(self._tx, key)
         new = Register(FORGET, key, "", "", rank, *stamp)
-        registers.write_register(self._tx, new)
+        sharing.write_register(self._tx, new)
         self._erased[key] = new
 
     def _note_projects(self) -> None:
         for key, (label, made_at) in statements.projects_with_memories(self._tx).items():
-            known = registers.read_register(self._tx, name := (PROJECT, hash_key(key), "", ""))
+            known = sharing.read_register(self._tx, name := (PROJECT, hash_key(key), "", ""))
             shown = self._show_project(key, label)
             if key not in _PLACELESS and (known is None or known.shown != shown):
                 self._write_version(known, name, 0, self._now if known else made_at, shown)
         for key, into, at in statements.aliases(self._tx):
             self._note_same(key, into, at)
         hashes = {hash_key(key): into for key, into in statements.project_keys(self._tx).items()}
-        for known in registers.read_registers(self._tx, SAME):
+        for known in sharing.read_registers(self._tx, SAME):
             one, other = hashes.get(known.one), hashes.get(known.other)
             if known.live and known.shown and one and other and one != other:
                 self._write_version(known, known.name, 0, self._now, "", live=0)
 
     def _note_same(self, key: str, into: str, at: int) -> None:
         one, other = sorted((hash_key(key), hash_key(into)))
-        known = registers.read_register(self._tx, name := (SAME, one, "", other))
+        known = sharing.read_register(self._tx, name := (SAME, one, "", other))
         if known is None or not known.shown:
             self._write_version(known, name, 0, at, "1")
 
     def _note_kind(self, kind: str) -> None:
         said = statements.read_statements(self._tx, kind)
-        known = {one.name: one for one in registers.read_registers(self._tx, kind)}
+        known = {one.name: one for one in sharing.read_registers(self._tx, kind)}
         changed = set()
         for (one, link, other), statement in said.items():
             name = self._name(kind, one, link, other)
@@ -320,7 +319,7 @@ class ChangeNoter(KnownVault):
         if not self._forgotten.isdisjoint(refs):
             return
         name = self._name(kind, one, link, other)
-        known = registers.read_register(self._tx, name)
+        known = sharing.read_register(self._tx, name)
         said = statements.read_statement(self._tx, kind, one, link, other)
         if kind == MEMORY:
             if said is None:
@@ -340,7 +339,7 @@ class ChangeNoter(KnownVault):
         )
 
     def _read_memory(self, ref: str) -> Register | None:
-        return registers.read_register(self._tx, (MEMORY, ref, "", ""))
+        return sharing.read_register(self._tx, (MEMORY, ref, "", ""))
 
     def _write_version(  # noqa: PLR0913  # one argument a column
         self,
@@ -366,4 +365,4 @@ class ChangeNoter(KnownVault):
         stamp = tick(max(map(stamp_of, before), default=None), at, self._device)
         extra = known.extra if known else ""
         new = Register(*name, rank, *stamp, live, shown, project, expires_at, extra)
-        registers.write_register(self._tx, new)
+        sharing.write_register(self._tx, new)

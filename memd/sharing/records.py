@@ -31,7 +31,7 @@ from memd.store.export_rows import (
     check_values,
     one_of,
 )
-from memd.store.pages.reviews import VERDICTS
+from memd.store.reviews import VERDICTS
 from memd.store.types import Fields
 from memd.text import digest
 

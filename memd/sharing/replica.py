@@ -39,11 +39,10 @@ from memd.sharing.records import (
     split_erasure_rank,
     split_ref,
 )
-from memd.store import erasure, ledger, projects, summaries
+from memd.store import erasure, ledger, projects, sharing, statements, summaries
 from memd.store.queries import compact_json, row_id
-from memd.store.sharing import registers, statements, team
-from memd.store.sharing.registers import Register, RegisterName, put_of_memory, read_of_memory
-from memd.store.sharing.statements import SYNC_RULE, MemoryHead
+from memd.store.sharing import Register, RegisterName, put_of_memory, read_of_memory
+from memd.store.statements import SYNC_RULE, MemoryHead
 
 _COMPARED_MAX = 500
 """Memories of one sync that are compared with those here at once; of more, consolidation does it little by little."""
@@ -124,7 +123,7 @@ class Replica(ChangeNoter):
         self._note_statement(record.kind, uid_of(one), link, uid_of(other))
         if any(self._is_dead(ref) for ref in record.refs):
             return False
-        known = registers.read_register(self._tx, (record.kind, one, link, other))
+        known = sharing.read_register(self._tx, (record.kind, one, link, other))
         if known is not None and not self._is_greater(record, known):
             return False
         if record.kind == MEMORY:
@@ -158,7 +157,7 @@ class Replica(ChangeNoter):
         }  # fmt: skip
         is_live, kept = int(record.value is not None), compact_json(extra) if extra else ""
         new = Register(*name, record.rank, *record.stamp, is_live, shown, **content, extra=kept)
-        registers.write_register(self._tx, new)
+        sharing.write_register(self._tx, new)
 
     def _merge_erasure(self, key: str, rank: int, stamp: Stamp) -> bool:
         known = self._erased.get(key)
@@ -195,7 +194,7 @@ class Replica(ChangeNoter):
     def _merge_project(self, record: Record) -> bool:
         key = record.name[0]
         name = (PROJECT, hash_key(key), "", "")
-        known = registers.read_register(self._tx, name)
+        known = sharing.read_register(self._tx, name)
         if record.value is None or (known and not self._is_greater(record, known)):
             return False
         label, remote = record.value["name"], record.value["remote"]
@@ -220,7 +219,7 @@ class Replica(ChangeNoter):
         """Make two keys mean one project: the one in which sessions ran on this device."""
         one, other = sorted(map(hash_key, record.name))
         name = (SAME, one, "", other)
-        known = registers.read_register(self._tx, name)
+        known = sharing.read_register(self._tx, name)
         if known and not self._is_greater(record, known):
             return False
         if record.value is not None:
@@ -291,7 +290,7 @@ class Replica(ChangeNoter):
         speakers = {known.device if known else self._device for known in said}
         pairs = (one, other), (other, one)
         return len(speakers) == 1 or any(
-            registers.read_register(self._tx, (SUPERSESSION, a, "", b)) for a, b in pairs
+            sharing.read_register(self._tx, (SUPERSESSION, a, "", b)) for a, b in pairs
         )
 
     def _apply_decisions(self) -> None:
@@ -313,11 +312,11 @@ class Replica(ChangeNoter):
     def _read_knowledge(self, heads: Mapping[str, MemoryHead]) -> Knowledge:
         """Read all that is known of the values and of which hides which."""
         separated, directed = self._read_judgments()
-        separated |= {frozenset(map(self._ref, pair)) for pair in team.read_beside(self._tx)}
+        separated |= {frozenset(map(self._ref, pair)) for pair in sharing.read_beside(self._tx)}
         said = statements.read_rules(self._tx)
         claims: list[Claim] = []
         retracted: dict[merge.Pair, int] = {}
-        for one in registers.read_registers(self._tx, SUPERSESSION):
+        for one in sharing.read_registers(self._tx, SUPERSESSION):
             pair = one.one, one.other
             if not heads.keys() >= set(pair):
                 continue
@@ -331,7 +330,7 @@ class Replica(ChangeNoter):
             (self._ref(newer), self._ref(older)): at
             for newer, older, at in statements.read_refusals(self._tx, TOPIC_KEY_RULE)
         }
-        noted = {one.one: one for one in registers.read_registers(self._tx, MEMORY)}
+        noted = {one.one: one for one in sharing.read_registers(self._tx, MEMORY)}
         values = {ref: _to_value(ref, head, noted.get(ref)) for ref, head in heads.items()}
         return Knowledge(values, claims, retracted, refused, separated, directed)
 
@@ -355,11 +354,11 @@ class Replica(ChangeNoter):
     def _note_shown(self) -> None:
         """Note the tables' state of supersessions."""
         said = statements.read_statements(self._tx, SUPERSESSION)
-        for one in registers.read_registers(self._tx, SUPERSESSION):
+        for one in sharing.read_registers(self._tx, SUPERSESSION):
             statement = said.get((uid_of(one.one), "", uid_of(one.other)))
             shown = "" if statement is None or statement.rule == SYNC_RULE else statement.hash
             if shown != one.shown and self._row(one.one) and self._row(one.other):
-                registers.note_shown(self._tx, one.name, shown)
+                sharing.note_shown(self._tx, one.name, shown)
 
 
 def _count_redacted(*texts: str) -> int:

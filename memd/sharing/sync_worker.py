@@ -13,11 +13,11 @@ from memd import log
 from memd.config import SyncConfig
 from memd.errors import MemdError
 from memd.sharing import places
-from memd.sharing.encryption import read_sealing
+from memd.sharing.chunks import read_sealing
 from memd.sharing.folder import FolderTransport
 from memd.sharing.places import FolderTarget, SyncTarget
 from memd.sharing.syncer import Syncer, SyncReport
-from memd.store.sharing import registers
+from memd.store import sharing
 from memd.text import digest
 
 _FIRST_S = 20.0
@@ -90,7 +90,7 @@ class SyncWorker:
 
     async def describe(self) -> dict[str, object]:
         """Describe this device, and every sync target that it was synced with."""
-        known = await self.syncer.db.read(registers.read_places)
+        known = await self.syncer.db.read(sharing.read_places)
         return {
             "configured": self.config.place,
             "interval_s": self.config.interval_s,

@@ -39,9 +39,8 @@ from memd.sharing.records import (
     redact_value,
 )
 from memd.sharing.replica import MergeOutcome, Replica
-from memd.store import erasure, ledger, session_context
+from memd.store import erasure, ledger, session_context, sharing, statements
 from memd.store.database import Connection, Database
-from memd.store.sharing import registers, statements
 
 _T = TypeVar("_T")
 _PART = 200
@@ -227,7 +226,7 @@ class _Run:
                 self._merge_batch(tx, batch, batch.records)
             self._finish_merging(tx)
             self.report.forgotten = len(statements.forgotten_but_there(tx))
-            sent = registers.read_target(tx, self.place).sent
+            sent = sharing.read_target(tx, self.place).sent
             self.report.sent = sum(
                 1 for _ in self._replica(tx).own_records(sent, self._find_gone(tx))
             )
@@ -245,7 +244,7 @@ class _Run:
         keys = await db.read(statements.project_keys)
         self._remotes = await anyio.to_thread.run_sync(read_remotes, set(keys.values()))
         self._logs = await anyio.to_thread.run_sync(self.transport.list_logs)
-        self._cursors = await db.read(lambda tx: registers.read_cursors(tx, self.place))
+        self._cursors = await db.read(lambda tx: sharing.read_cursors(tx, self.place))
         noted = await db.read(lambda tx: ledger.read_note(tx, statements.NEWER_NOTE + self.place))
         newer = json.loads(noted or "{}")
         known_newer = {
@@ -270,7 +269,7 @@ class _Run:
 
     def _find_gone(self, tx: Connection) -> list[str]:
         """Find the devices whose logs are gone: this device passes on their records."""
-        known = registers.read_cursors(tx, self.place)
+        known = sharing.read_cursors(tx, self.place)
         return sorted(known.keys() - self._logs - {self.device})
 
     def _read_next(
@@ -330,7 +329,7 @@ class _Run:
         if not is_last:
             return
         for device in _find_speakers(batch) - {self.device}:
-            registers.note_device(tx, self.place, device, self.syncer.clock())
+            sharing.note_device(tx, self.place, device, self.syncer.clock())
         self._ends[batch.device] = batch.position
         self._note_newer(batch)
         if batch.device != self.device:
@@ -356,9 +355,9 @@ class _Run:
         before, since = self._cursors.get(device, ("", self.syncer.clock()))
         waits = any(batch.device == device for batch in self._waiting)
         if not waits or self.syncer.clock() - since > _WAIT_DAYS_MAX * _DAY_MS:
-            registers.write_cursor(tx, self.place, device, position, self.syncer.clock())
+            sharing.write_cursor(tx, self.place, device, position, self.syncer.clock())
         elif not before:
-            registers.write_cursor(tx, self.place, device, "", since)
+            sharing.write_cursor(tx, self.place, device, "", since)
 
     def _finish_merging(self, tx: Connection) -> None:
         """Merge again the batches that referred to memories that came later, and apply what all statements decide."""
@@ -376,11 +375,11 @@ class _Run:
         """Apply what all statements decide, if there are new ones since the last time or it `is_due`."""
         replica = self._replica(tx)
         replica.note_relations()
-        last = f"{registers.last_register_id(tx)} by {_SETTLED_BY}"
+        last = f"{sharing.last_register_id(tx)} by {_SETTLED_BY}"
         is_new = not self.syncer.skips_unchanged and ledger.read_note(tx, _SETTLED_NOTE) != last
         if is_due or is_new or self._said:
             replica.settle(self._said)
-            last = f"{registers.last_register_id(tx)} by {_SETTLED_BY}"
+            last = f"{sharing.last_register_id(tx)} by {_SETTLED_BY}"
             ledger.write_note(tx, _SETTLED_NOTE, last)
 
     def _find_clones(self, tx: Connection) -> list[SameRemote]:
@@ -404,7 +403,7 @@ class _Run:
     async def _append(self) -> None:
         """Append the records that the target lacks, or rewrite our log if it has records that it should not have."""
         db = self.syncer.db
-        state = await db.read(lambda tx: registers.read_target(tx, self.place))
+        state = await db.read(lambda tx: sharing.read_target(tx, self.place))
         unsent = await db.read(partial(self._read_unsent, after=state.sent))
         form = await db.read(lambda tx: ledger.read_note(tx, _FORM_NOTE + self.place)) or ""
         is_outdated = unsent.erasures != state.erasures or form != unsent.form
@@ -442,17 +441,17 @@ class _Run:
     def _read_unsent(self, tx: Connection, after: int) -> "_Unsent":
         gone = self._find_gone(tx)
         found = self._replica(tx).own_records(after, gone)
-        position, _ = registers.read_cursors(tx, self.place).get(self.device, ("", 0))
+        position, _ = sharing.read_cursors(tx, self.place).get(self.device, ("", 0))
         return _Unsent(
-            [record for _, record in found], position, registers.last_register_id(tx),
+            [record for _, record in found], position, sharing.last_register_id(tx),
             statements.count_erasures(tx), " ".join([self.transport.form, *gone, _FORM]).strip(), bool(gone),
         )  # fmt: skip
 
     def _note_sent(self, tx: Connection, sent: "_Unsent", there: str) -> None:
         now = self.syncer.clock()
-        registers.write_cursor(tx, self.place, self.device, sent.position, now)
-        state = registers.TargetState(self.place, sent.last_id, sent.erasures, now)
-        registers.write_target(tx, state)
+        sharing.write_cursor(tx, self.place, self.device, sent.position, now)
+        state = sharing.TargetState(self.place, sent.last_id, sent.erasures, now)
+        sharing.write_target(tx, state)
         ledger.write_note(tx, _FORM_NOTE + self.place, sent.form)
         ledger.write_note(tx, _LOG_NOTE + self.place, there)
 

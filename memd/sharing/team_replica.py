@@ -10,7 +10,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from memd.belief import rejections, supersede
 from memd.belief.compare import Agreement, compare
 from memd.models import EdgeType, Summary
-from memd.sharing import team_records
+from memd.sharing import postgres
 from memd.sharing.changes import NO_REMOTES, stamp_of
 from memd.sharing.postgres import withdraw
 from memd.sharing.records import (
@@ -24,11 +24,16 @@ from memd.sharing.records import (
     tick,
 )
 from memd.sharing.replica import MergeOutcome, Replica
-from memd.store import ledger, projects, summaries
+from memd.store import ledger, projects, sharing, summaries
 from memd.store.database import Connection
-from memd.store.sharing import registers, team
-from memd.store.sharing.registers import Register, put_of_memory, read_of_memory
-from memd.store.sharing.team import JoinedProject, OwnMemory, SaidRow
+from memd.store.sharing import (
+    JoinedProject,
+    OwnMemory,
+    Register,
+    SaidRow,
+    put_of_memory,
+    read_of_memory,
+)
 
 CONTRADICTION_RULE = "team"
 
@@ -57,22 +62,22 @@ class TeamReplica(Replica):
             return outcome
         place, log = self._joined.place, batch.device
         if batch.is_first:
-            team.begin_again(self._tx, place, log)
-        said = {team_records.row_name(record): record for record in records}
+            sharing.begin_again(self._tx, place, log)
+        said = {postgres.row_name(record): record for record in records}
         rows = [
             self._note_row(log, row.name, row.seq, row.mark, row.problem, said)
             for row in batch.rows
         ]
         before = {row.uid: self._find_version(row.uid) for row in rows}
-        team.put_rows(self._tx, place, log, rows)
+        sharing.put_rows(self._tx, place, log, rows)
         for row in rows:
             self._resolve(row.uid, log, said.get(row.name), before[row.uid], outcome)
         _, _, mark = batch.position.partition(" ")
         if mark:
-            for row in team.drop_unseen(self._tx, place, log):
+            for row in sharing.drop_unseen(self._tx, place, log):
                 self._resolve(row.uid, log, None, row, outcome)
-            known = registers.read_cursors(self._tx, place).get(log, ("", 0))[0]
-            is_whole = team.sum_marks(self._tx, place, log) == int(mark)
+            known = sharing.read_cursors(self._tx, place).get(log, ("", 0))[0]
+            is_whole = sharing.sum_marks(self._tx, place, log) == int(mark)
             # What differs though all of it was read a moment ago, reading it again will not fix.
             outcome.is_broken = bool(known) and not batch.is_first and not is_whole
         return outcome
@@ -81,7 +86,7 @@ class TeamReplica(Replica):
         self, log: str, name: str, seq: int, mark: int, problem: str, said: Mapping[str, Record]
     ) -> SaidRow:
         author = log.rpartition(" ")[0]
-        uid = team_records.make_uid(self._joined.name, author, name)
+        uid = postgres.make_uid(self._joined.name, author, name)
         record = said.get(name)
         if record is None:
             return SaidRow(log, name, uid, seq, mark, problem)
@@ -93,12 +98,12 @@ class TeamReplica(Replica):
         state = "forgotten" if is_forgotten else "withdrawn" if record.value is None else "shared"
         return SaidRow(
             log, name, uid, seq, mark, state, generation, record.rank, stamp.wall, stamp.counter, stamp.device,
-            " ".join(team_records.make_uid(self._joined.name, author, one) for one in beside),
+            " ".join(postgres.make_uid(self._joined.name, author, one) for one in beside),
         )  # fmt: skip
 
     def _find_version(self, uid: str) -> SaidRow | None:
         """The greatest version of a memory that any device of its author said."""
-        said = [row for row in team.read_rows_of(self._tx, uid) if row.is_understood]
+        said = [row for row in sharing.read_rows_of(self._tx, uid) if row.is_understood]
         return max(said, key=lambda row: row.version, default=None)
 
     def _resolve(
@@ -112,7 +117,7 @@ class TeamReplica(Replica):
         """Update a memory in the vault to the greatest version of it."""
         held = self._find_version(uid)
         if held is None or held.state == "withdrawn":
-            if team.delete_team_memory(self._tx, uid):
+            if sharing.delete_team_memory(self._tx, uid):
                 self._count(outcome, "withdrawn")
                 outcome.memories.add(self._ref(uid))
         elif held.state == "forgotten":
@@ -124,9 +129,9 @@ class TeamReplica(Replica):
                 self._count(outcome, MEMORY)
                 assert record.value is not None
                 outcome.memories.update([self._ref(uid)] if record.value["topic_key"] else ())
-        elif not team.is_known_or_forgotten(self._tx, uid):
+        elif not sharing.is_known_or_forgotten(self._tx, uid):
             # Another log has its words: it is read again.
-            registers.write_cursor(self._tx, self._joined.place, held.log, "", self._now)
+            sharing.write_cursor(self._tx, self._joined.place, held.log, "", self._now)
 
     @staticmethod
     def _count(outcome: MergeOutcome, what: str) -> None:
@@ -136,8 +141,8 @@ class TeamReplica(Replica):
         assert record.value is not None
         author, unknown = log.rpartition(" ")[0], record.extra.get("value", {})
         place = find_project(self._tx, self._joined, self._now)
-        draft = team_records.make_draft(record.value)
-        number = team.put_team_memory(self._tx, uid, author, place, draft, self._now)
+        draft = postgres.make_draft(record.value)
+        number = sharing.put_team_memory(self._tx, uid, author, place, draft, self._now)
         if number:
             put_of_memory(self._tx, uid, unknown)
             self._relate_values(number, place)
@@ -162,7 +167,7 @@ class TeamReplica(Replica):
         """Delete what came from logs that are gone."""
         outcome = MergeOutcome()
         for log in logs:
-            for row in team.drop_log(self._tx, self._joined.place, log):
+            for row in sharing.drop_log(self._tx, self._joined.place, log):
                 self._resolve(row.uid, log, None, row, outcome)
         return outcome
 
@@ -174,18 +179,18 @@ class TeamReplica(Replica):
         gone: Collection[str] = (),  # noqa: ARG002  # a replica's
     ) -> Iterator[tuple[int, Record]]:
         """Return all that this device shares, withdraws or has forgotten, if anything was changed above an id."""
-        last = registers.last_register_id(self._tx)
+        last = sharing.last_register_id(self._tx)
         if after and last == after:
             return
         place = projects.project_by_key(self._tx, self._joined.key)
-        kinds = team_records.shared_kinds(has_instructions=self._joined.has_instructions)
-        found = list(team.shared_memories(self._tx, place.id, kinds, self._now)) if place else []
-        silent = set(team.own_uids(self._tx)) - {one.uid for one in found}
+        kinds = postgres.shared_kinds(has_instructions=self._joined.has_instructions)
+        found = list(sharing.shared_memories(self._tx, place.id, kinds, self._now)) if place else []
+        silent = set(sharing.own_uids(self._tx)) - {one.uid for one in found}
         for record in self._make_shared(found):
             yield last, record
         for uid in sorted(silent):
             yield last, withdraw(uid)
-        for one in registers.read_registers(self._tx, FORGET):
+        for one in sharing.read_registers(self._tx, FORGET):
             _, is_forgotten = split_erasure_rank(one.rank)
             if one.one not in silent and self._row(self._ref(one.one)) is None:
                 forgotten = Record(FORGET, (one.one,), one.rank, stamp_of(one), {})
@@ -193,9 +198,9 @@ class TeamReplica(Replica):
 
     def _make_shared(self, found: Sequence[OwnMemory]) -> Iterator[Record]:
         """Yield a record of each memory that a team may see; one that another hides is withdrawn, stamped after all that was said of it."""
-        known = {one.one: one for one in registers.read_registers(self._tx, MEMORY)}
+        known = {one.one: one for one in sharing.read_registers(self._tx, MEMORY)}
         claims: dict[str, list[Register]] = {}
-        for claim in registers.read_registers(self._tx, SUPERSESSION):
+        for claim in sharing.read_registers(self._tx, SUPERSESSION):
             claims.setdefault(claim.other, []).append(claim)
         of_topic: dict[str | None, list[str]] = {None: []}
         for one in found:
@@ -236,8 +241,8 @@ def _is_rival(mine: Summary, other: Summary) -> bool:
 def leave_project(tx: Connection, joined: JoinedProject, now: int) -> int:
     """Delete all teammates' memories of a project, and forget that it was joined; return how many memories."""
     replica = TeamReplica(tx, "", now, joined=joined)
-    logs = team.list_logs(tx, joined.place)
+    logs = sharing.list_logs(tx, joined.place)
     removed = replica.leave_logs(logs).applied.get("withdrawn", 0)
-    registers.drop_place(tx, joined.place)
-    team.drop_joined_project(tx, joined.name)
+    sharing.drop_place(tx, joined.place)
+    sharing.drop_joined_project(tx, joined.name)
     return removed

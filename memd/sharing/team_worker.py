@@ -17,16 +17,15 @@ from memd import log
 from memd.config import TeamConfig
 from memd.embeddings.circuit_breaker import backoff_s
 from memd.errors import BadRequest
-from memd.sharing import team_records
+from memd.sharing import postgres
 from memd.sharing.postgres import IS_BEHIND, LogId, LogServer, PostgresTransport
 from memd.sharing.records import MEMORY, PlaceUnreachable
 from memd.sharing.syncer import Syncer, SyncReport, read_remote
 from memd.sharing.team_replica import TeamReplica, leave_project
 from memd.sharing.team_server import ServerRefused, ServerUnreachable, describe_url
-from memd.store import ledger, projects
+from memd.store import ledger, projects, sharing
 from memd.store.database import Connection
-from memd.store.sharing import team
-from memd.store.sharing.team import JoinedProject
+from memd.store.sharing import JoinedProject
 from memd.wakeup import AutoResetEvent
 
 P = ParamSpec("P")
@@ -156,7 +155,7 @@ class TeamWorker:
     async def exchange(self) -> ExchangeReport:
         """Exchange once, now. ServerUnreachable or ServerRefused, and what was not done is done later."""
         async with self._lock:
-            joined = await self._db.read(team.joined_projects)
+            joined = await self._db.read(sharing.joined_projects)
             if not joined:
                 self._state, self._reason, self._failures = "nothing joined", "", 0
                 return ExchangeReport()
@@ -166,7 +165,7 @@ class TeamWorker:
                 for one in joined:
                     await self._sync(one, logs, me, roles.get(one.name), report)
             self._refused |= report.refused
-            self._newer = await self._db.read(team.count_newer_rows)
+            self._newer = await self._db.read(sharing.count_newer_rows)
             self._state, self._reason, self._failures = "following", "", 0
             self._exchanged_at = self._clock()
             return report
@@ -213,7 +212,7 @@ class TeamWorker:
         """Wake when a teammate appends. Where the server does not tell, polling is enough."""
         failures = 0
         while True:
-            while not await self._db.read(team.joined_projects):
+            while not await self._db.read(sharing.joined_projects):
                 await self._joined_something.wait()
             try:
                 async with self._connected() as logs:
@@ -254,7 +253,7 @@ class TeamWorker:
     async def describe(self) -> dict[str, object]:
         """The status with the joined projects and whose memories are here."""
         joined, authors = await self._db.read(
-            lambda tx: (team.joined_projects(tx), team.count_team_memories(tx))
+            lambda tx: (sharing.joined_projects(tx), sharing.count_team_memories(tx))
         )
         return {**self.status(), "projects": joined, "authors": authors}
 
@@ -263,7 +262,7 @@ class TeamWorker:
         async with self._connected() as logs:
             me, roles = await call_server(logs.list_roles)
         remote = await anyio.to_thread.run_sync(read_remote, key)
-        if (name := team_records.propose_name(remote, roles)) is not None:
+        if (name := postgres.propose_name(remote, roles)) is not None:
             return name
         known = (
             f"you have a role in {', '.join(sorted(roles))}" if roles else "you have no role yet"
@@ -283,13 +282,13 @@ class TeamWorker:
                 f"{describe_url(self._config.url)}: {me} has no role in {name!r}; a maintainer gives one:"
                 f" `memd team grant {me} writer {name}`"
             )
-        kinds = team_records.shared_kinds(has_instructions=has_instructions)
+        kinds = postgres.shared_kinds(has_instructions=has_instructions)
         shared = set() if roles[name] == "reader" else {kind.value for kind in kinds}
 
         def count(tx: Connection) -> tuple[dict[str, int], bool]:
             place = projects.project_by_key(tx, key)
-            counts = team.count_own(tx, place.id, self._clock()) if place else {}
-            return counts, any(one.name == name for one in team.joined_projects(tx))
+            counts = sharing.count_own(tx, place.id, self._clock()) if place else {}
+            return counts, any(one.name == name for one in sharing.joined_projects(tx))
 
         counts, is_joined = await self._db.read(count)
         return JoinPreview(
@@ -305,12 +304,12 @@ class TeamWorker:
         joined = JoinedProject(name, key, has_instructions, self._clock())
 
         def write(tx: Connection) -> None:
-            for one in team.joined_projects(tx):
+            for one in sharing.joined_projects(tx):
                 if one.key == key and one.name != name:
                     raise BadRequest(
                         f"this project is shared as {one.name!r} already; `memd team leave {one.name}` first"
                     )
-            team.put_joined_project(tx, joined)
+            sharing.put_joined_project(tx, joined)
 
         await self._db.write(write)
         for event in (self._joined_something, self._retry, self._wakeup):
@@ -320,7 +319,7 @@ class TeamWorker:
     async def leave(self, name: str, *, withdraws: bool) -> LeaveResult:
         """Take the team's memories of a project out of this vault, and with `withdraws` our own off the server."""
         async with self._lock:
-            joined = await self._db.read(team.joined_projects)
+            joined = await self._db.read(sharing.joined_projects)
             left = next((one for one in joined if one.name == name), None)
             if left is None:
                 names = ", ".join(one.name for one in joined) or "none"

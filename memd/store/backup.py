@@ -16,7 +16,7 @@ import apsw
 
 from memd.errors import BadRequest, VaultCorrupt, VaultError
 from memd.models import TITLE_EVENT, EventKind
-from memd.store import erasure, events, fulltext, ledger, links, migrate, projects, turns
+from memd.store import database, erasure, events, fulltext, ledger, links, projects
 from memd.store.database import BUSY_TIMEOUT_MS, Connection, open_database, translate_errors
 from memd.store.queries import count_rows, fetch_all, fetch_column, has_rows, row_id
 
@@ -36,7 +36,7 @@ def read_snapshot(path: str) -> Iterator[Connection]:
     """
     if not Path(path).is_file() or not Path(path).stat().st_size:
         raise BadRequest(f"there is no vault at {path} yet")
-    migrate.check_header(path)
+    database.check_header(path)
     with _open_file(path) as connection:
         connection.set_busy_timeout(BUSY_TIMEOUT_MS)
         connection.pragma("temp_store", 2)
@@ -53,7 +53,7 @@ def _open_file(path: str, flags: int = apsw.SQLITE_OPEN_READWRITE) -> Iterator[C
 
 def require_current_schema(connection: Connection) -> None:
     """Raise VaultError unless the vault has the schema of this memd."""
-    version, ours = int(connection.pragma("user_version")), len(migrate.migrations())
+    version, ours = int(connection.pragma("user_version")), len(database.migrations())
     if version != ours:
         raise VaultError(
             f"the vault has schema {version}, this memd {ours}; `memd restart` brings it up to date"
@@ -98,7 +98,7 @@ def _copy_pages(source: Connection, target: str, progress: Progress) -> None:
 
 def verify_vault(path: str) -> RowCounts:
     """Check a vault's file without changing it, and count its rows. VaultCorrupt or another VaultError."""
-    migrate.check_header(path)
+    database.check_header(path)
     if not Path(path).is_file() or not Path(path).stat().st_size:
         raise VaultCorrupt(f"{path} is empty")
     with _open_file(path, apsw.SQLITE_OPEN_READONLY) as connection:
@@ -150,7 +150,7 @@ def purge_copy(path: str, now: int) -> None:
     """Rewrite a copy, so that no byte of what was erased or rewritten is left in it."""
     with open_database(path, now) as database:
         database.write_now(fulltext.purge_passages)
-        database.write_now(turns.purge_turns)
+        database.write_now(events.purge_turns)
     # SQLite overwrites deleted rows, but not what it moved from page to page before.
     with _open_file(path) as connection:
         connection.pragma("temp_store", 2)

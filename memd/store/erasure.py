@@ -9,7 +9,7 @@ import anyio.to_thread
 from apsw import Connection
 
 from memd.models import ELSEWHERE, Authority, Kind
-from memd.store import fulltext, ledger, summaries, turns
+from memd.store import events, fulltext, ledger, summaries
 from memd.store.database import Database
 from memd.store.filter import NOT_SUPERSEDED, REJECTED, join_bounds, marks
 from memd.store.queries import fetch_all, fetch_column, fetch_ids, fetch_int, has_rows
@@ -65,7 +65,7 @@ async def clean_up(db: Database, marked: ErasureMarks) -> bool:
     being emptied: then the marks stay, and `empty_log` is still due.
     """
     await db.write(fulltext.purge_passages)
-    await db.write(turns.purge_turns)
+    await db.write(events.purge_turns)
     if await anyio.to_thread.run_sync(db.size) <= COMPACT_BYTES_MAX:
         await db.compact()
     await db.write(lambda tx: _note_marks(tx, "rewritten", marked))

@@ -13,10 +13,10 @@ from typing import Any
 
 from memd.errors import BadRequest, RecordTooNew
 from memd.models import Authority, EdgeType, EventKind, Kind, Stance, Tier
+from memd.store import sharing
 from memd.store.database import Connection
-from memd.store.pages.reviews import VERDICTS
 from memd.store.queries import count_rows
-from memd.store.sharing import registers
+from memd.store.reviews import VERDICTS
 from memd.store.types import Fields
 
 TIME_MAX = 2**53
@@ -353,7 +353,7 @@ class VaultRecords:
 
     def records(self, *kinds: str) -> Iterator[tuple[str, Fields]]:
         """Every record, or those of some kinds, as (kind, fields), in the order of EXPORT_SCHEMA."""
-        unknown = registers.read_all(self._connection)
+        unknown = sharing.read_all(self._connection)
         for kind, schema in EXPORT_SCHEMA.items():
             if kinds and kind not in kinds:
                 continue
@@ -364,5 +364,5 @@ class VaultRecords:
                 if "detail" in fields:
                     fields["detail"].pop(_RUN, None)
                 if unknown:
-                    fields = {**unknown.get(registers.find_name(kind, fields), {}), **fields}
+                    fields = {**unknown.get(sharing.find_name(kind, fields), {}), **fields}
                 yield kind, fields

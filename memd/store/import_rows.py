@@ -17,11 +17,10 @@ import apsw
 
 from memd.errors import BadRequest
 from memd.models import TITLE_EVENT, Authority, Kind, Supersession
-from memd.store import judgments, ledger, links, migrate, projects, summaries
+from memd.store import database, judgments, ledger, links, projects, reviews, sharing, summaries
 from memd.store.database import Connection, translate_errors
 from memd.store.export_rows import EXPORT_SCHEMA, ROW_NODES, split_record
 from memd.store.filter import REJECTED, marks
-from memd.store.pages import reviews
 from memd.store.queries import (
     compact_json,
     fetch_ids,
@@ -32,8 +31,7 @@ from memd.store.queries import (
     last_id,
     row_id,
 )
-from memd.store.sharing import registers
-from memd.store.speakers import correct_authority, derive_authority, fold_topic
+from memd.store.summaries import correct_authority, derive_authority, fold_topic
 from memd.store.types import Fields
 
 ImportOutcome = Literal["created", "known", "revised", "forgotten", "left"]
@@ -92,7 +90,7 @@ class RecordImporter:
         `may_repeat`: that this one is known already is fine in a strict import, too.
         """
         known, unknown = split_record(kind, fields)
-        name = registers.find_name(kind, known)
+        name = sharing.find_name(kind, known)
         with judgments.updating_confidence(self._tx, self._affected_summaries(kind, known)):
             try:
                 outcome = self._import[kind](known)
@@ -100,7 +98,7 @@ class RecordImporter:
                 outcome = error.outcome
         if outcome == "revised" or (unknown and outcome in {"created", "known"}):
             is_older = outcome == "known"
-            registers.put(self._tx, name, unknown, or_ignore=is_older)
+            sharing.put(self._tx, name, unknown, or_ignore=is_older)
         may_be_known = may_repeat or kind in _REPEATABLE
         is_harmless = outcome == "created" or (outcome == "known" and may_be_known)
         if self._is_strict and not is_harmless:
@@ -431,7 +429,7 @@ def staging_vault(vault: str, now: int) -> Iterator[tuple[Connection, str]]:
             connection.pragma("synchronous", 0)
             connection.pragma("temp_store", 2)
             connection.pragma("foreign_keys", 1)
-            migrate.migrate(connection, now)
+            database.migrate(connection, now)
             triggers = connection.execute("SELECT name FROM sqlite_schema WHERE type = 'trigger'")
             for (name,) in triggers.fetchall():
                 connection.execute(f"DROP TRIGGER {name}")

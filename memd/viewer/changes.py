@@ -7,8 +7,18 @@ from collections.abc import Iterator
 from typing import Any
 
 from memd.errors import BadRequest
-from memd.viewer.templates import plural, render, render_page, shorten
-from memd.viewer.visit import Fields, Json, Page, Visit, read_field_number, read_text
+from memd.viewer.page import (
+    Fields,
+    Json,
+    Page,
+    Visit,
+    plural,
+    read_field_number,
+    read_text,
+    render,
+    render_page,
+    shorten,
+)
 
 _LISTED_MAX = 20
 _CRITERIA = ("query", "since", "until", "project")

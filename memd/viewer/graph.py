@@ -5,8 +5,7 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
-from memd.viewer.templates import render, shorten
-from memd.viewer.visit import Json, Visit
+from memd.viewer.page import Json, Visit, render, shorten
 
 _COLUMN, _ROW, _WIDTH, _HEIGHT = 330, 34, 250, 26
 _NODES_MAX = (1, 14, 28)

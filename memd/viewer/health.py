@@ -1,7 +1,19 @@
 """Projects, with their names, merges and switches; the health of memd in words, and rounds of consolidation."""
 
-from memd.viewer.templates import format_age, format_gap, format_size, plural, render, render_page
-from memd.viewer.visit import Fields, Json, Page, Visit, read_field_number, read_text
+from memd.viewer.page import (
+    Fields,
+    Json,
+    Page,
+    Visit,
+    format_age,
+    format_gap,
+    format_size,
+    plural,
+    read_field_number,
+    read_text,
+    render,
+    render_page,
+)
 
 _NO_PROJECTS = frozenset({"global", "scratch"})
 """Keys of what has no directory: it has no other name, and is not merged."""

@@ -2,9 +2,19 @@
 
 from itertools import groupby
 
-from memd.viewer.templates import KINDS, SPEAKERS, render_page
+from memd.viewer.page import (
+    KINDS,
+    SPEAKERS,
+    Fields,
+    Json,
+    Page,
+    Visit,
+    read_field_number,
+    read_number,
+    read_text,
+    render_page,
+)
 from memd.viewer.timeline import choose_recent
-from memd.viewer.visit import Fields, Json, Page, Visit, read_field_number, read_number, read_text
 
 _SHOWN = 5
 _LEARNED_SHOWN = 50

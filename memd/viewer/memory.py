@@ -1,8 +1,7 @@
 """A memory: what it says, whose word it is, its quotes, what replaced it and what it replaced, its graph, its uses."""
 
 from memd.viewer.graph import draw_graph
-from memd.viewer.templates import render_page, shorten
-from memd.viewer.visit import Json, Page, Visit, read_number
+from memd.viewer.page import Json, Page, Visit, read_number, render_page, shorten
 
 PART_CHARACTERS = 20_000
 """Of a longer text a page shows this much at a time."""

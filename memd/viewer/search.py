@@ -4,8 +4,17 @@ import re
 from collections.abc import Sequence
 
 from memd.errors import BadRequest
-from memd.viewer.templates import KINDS, SPEAKERS, plural, query_terms, render_page
-from memd.viewer.visit import Json, Page, Visit, read_number
+from memd.viewer.page import (
+    KINDS,
+    SPEAKERS,
+    Json,
+    Page,
+    Visit,
+    plural,
+    query_terms,
+    read_number,
+    render_page,
+)
 
 _HITS = 10
 _HITS_MAX = 50

@@ -4,8 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 
-from memd.viewer.templates import render_page, shorten
-from memd.viewer.visit import Json, Page, Visit
+from memd.viewer.page import Json, Page, Visit, render_page, shorten
 
 _WEEKS = 4
 _EVENTS_MAX = 5_000

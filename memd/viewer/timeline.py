@@ -7,8 +7,17 @@ from itertools import groupby
 
 from markupsafe import Markup
 
-from memd.viewer.templates import local_time, plural, render, render_page, to_milliseconds
-from memd.viewer.visit import Json, Page, Visit, read_number
+from memd.viewer.page import (
+    Json,
+    Page,
+    Visit,
+    local_time,
+    plural,
+    read_number,
+    render,
+    render_page,
+    to_milliseconds,
+)
 
 _DAY_LENGTH = dt.timedelta(days=1)
 _HOUR_MS = 3_600_000

@@ -31,7 +31,7 @@ from memd.config import parse_config
 from memd.daemon import app
 from memd.errors import MemdError
 from memd.paths import Paths
-from memd.transfer import transcript_importer, transcripts
+from memd.transfer import importer, transcripts
 from memd.transfer.record import parse_time_ms
 
 _WAIT_S = 60.0
@@ -179,8 +179,8 @@ class _Replay:
                 self._lines_fed[file] = len(lines)
                 last_s = max(at for at, _ in log[: len(lines)]) / 1000
                 files.append((last_s, str(self._write(file, lines, last_s))))
-        report = transcript_importer.TranscriptImportReport(is_dry_run=False)
-        transcript_importer.import_transcripts(
+        report = importer.TranscriptImportReport(is_dry_run=False)
+        importer.import_transcripts(
             [path for _, path in sorted(files)], self._send, self._checkpoints, lambda *_: None,
             truncate=truncate.clean_payload, report=report, now=until,
         )  # fmt: skip

@@ -35,7 +35,7 @@ from memd.index.snapshot import IndexStorage
 from memd.models import Kind
 from memd.recall.recaller import Recaller
 from memd.recall.types import Question, RelevanceGate
-from memd.server import json_format, mcp_format
+from memd.server import jsonrpc, mcp_format
 from memd.server.scope import ProjectScope
 from memd.server.service import SearchOutcome
 from memd.store.database import Database
@@ -146,7 +146,7 @@ async def _answer(recaller: Recaller, question: Question) -> dict[str, Any]:
     """An answer with everything in it but the time that it took, and what an agent would read."""
     # The bytes of the time that it took would change how much of the texts has room.
     answer = replace(await recaller.search(question), took_ms=1.0)
-    rows = json_format.to_plain(answer)
+    rows = jsonrpc.to_plain(answer)
     outcome = SearchOutcome(answer, ProjectScope(question.project_ids))
     shown = mcp_format.format_search(outcome, question.now, explain=question.explain)
     asked = {
@@ -154,7 +154,7 @@ async def _answer(recaller: Recaller, question: Question) -> dict[str, Any]:
         for field in fields(question)
         if (value := getattr(question, field.name)) != field.default
     }
-    return {"asked": asked, **rows, "shown": json_format.encode_json(shown).decode()}
+    return {"asked": asked, **rows, "shown": jsonrpc.encode_json(shown).decode()}
 
 
 def _make_questions(texts: list[str] | None, now: int) -> Iterator[Question]:

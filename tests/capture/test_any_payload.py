@@ -18,7 +18,7 @@ from memd.distill.distiller import plan_episodes
 from memd.distill.due import DueRequest, load_due
 from memd.installers import claude_settings
 from memd.models import EventKind, NewEvent
-from memd.store import integrity, ledger, migrate
+from memd.store import database, integrity, ledger
 from tests.distill import test_clients_alike as alike
 from tests.factories import AT
 from tests.tables import every_row
@@ -68,7 +68,7 @@ anything = leaf | few | st.dictionaries(st.text(max_size=12), leaf | few, max_si
 
 def vault():
     connection = apsw.Connection(":memory:")
-    migrate.migrate(connection, AT)
+    database.migrate(connection, AT)
     return connection
 
 

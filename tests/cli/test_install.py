@@ -6,7 +6,7 @@ import pytest
 
 from memd.cli import install
 from memd.errors import Broken
-from memd.installers.plan import FileChange, InstallPlan
+from memd.installers.file_changes import FileChange, InstallPlan
 from memd.paths import Paths
 from tests import tiny_model
 

@@ -9,9 +9,8 @@ from memd.belief.proof import Proof, QuotedNote
 from memd.consolidate.remember import NewMemory, remember
 from memd.errors import BadRequest
 from memd.models import Authority, EdgeType, Kind
-from memd.store import erasure, summaries, usage
+from memd.store import erasure, reviews, summaries, usage
 from memd.store.filter import Filter
-from memd.store.pages import reviews
 from memd.store.types import SummaryUse
 
 RULE = "Always run the linter before each commit."

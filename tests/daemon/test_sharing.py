@@ -6,9 +6,9 @@ import subprocess
 import pytest
 
 from memd.config import Config
-from memd.daemon.sharing import examine_sharing
+from memd.daemon.doctor import examine_sharing
 from memd.paths import Paths
-from memd.sharing import encryption
+from memd.sharing import chunks
 from memd.sharing.folder import LOGS
 
 
@@ -72,7 +72,7 @@ def test_a_host_that_ssh_does_not_reach_is_named(examine, tmp_path, monkeypatch)
 def test_a_key_that_cannot_be_used_is_a_problem_for_nothing_is_synced(examine, tmp_path):
     place = tmp_path / "place"
     place.mkdir()
-    public = encryption.create_identity(examine.paths.age_key)
+    public = chunks.create_identity(examine.paths.age_key)
     settings = {"place": str(place), "recipients": [public]}
     assert ("encryption", "ok", "keys: 1, this machine's among them", "") in examine(**settings)
     os.chmod(examine.paths.age_key, 0o644)  # noqa: PTH101

@@ -13,11 +13,9 @@ from memd.injection.outcomes import (
     judge_session,
 )
 from memd.models import EventKind, Kind
-from memd.store import events, links, projects, session_context, summaries, usage
-from memd.store.pages import reviews, told
-from memd.store.pages.reviews import Review
-from memd.store.pages.told import DAY_MS, Compared, Cost, ToldCounts
-from memd.store.usage import NewInjection
+from memd.store import events, links, projects, reviews, session_context, summaries, usage
+from memd.store.reviews import Review
+from memd.store.usage import DAY_MS, Compared, Cost, NewInjection, ToldCounts
 from tests.factories import AT, make_draft, make_new_event
 
 TITLE = "Retries live in `app/net/retry_policy.py`"
@@ -233,7 +231,7 @@ async def test_costs_are_added_up_by_day_and_read_by_week(db, clock):
     clock.advance(ms=DAY_MS)
     meter.add("asks", 90)
     await meter.flush(db)
-    now, past = db.read_now(lambda tx: told.read_weeks(tx, clock(), 2))
+    now, past = db.read_now(lambda tx: usage.read_weeks(tx, clock(), 2))
     assert now.costs == {"starts": Cost(1, 1, 0), "answers": Cost(1, 50, 1), "asks": Cost(1, 90, 0)}
     assert past.costs == {"starts": Cost(2, 300, 100)}
 
@@ -251,5 +249,5 @@ async def test_costs_that_could_not_be_written_are_written_later(db, clock, monk
         await meter.flush(db)
     monkeypatch.setattr(db, "write_unsynced", write)
     await meter.flush(db)
-    (week,) = db.read_now(lambda tx: told.read_weeks(tx, clock(), 1))
+    (week,) = db.read_now(lambda tx: usage.read_weeks(tx, clock(), 1))
     assert week.costs == {"starts": Cost(2, 12, 0)}

@@ -11,9 +11,9 @@ import pytest
 
 from memd.cli import install
 from memd.errors import BadRequest
-from memd.installers import agents, check, codex_config, plan
+from memd.installers import agents, check, file_changes
 from memd.installers.host import Host
-from memd.viewer import templates
+from memd.viewer import page
 
 NOW = 1_800_000_000_000
 CONFIG = '# mine\nmodel = "x"\n\n[mcp_servers.other]  # stays\ncommand = "other"'
@@ -36,7 +36,7 @@ def host(tmp_path):
 
 def carry_out(planned):
     for change in planned.changes:
-        plan.apply_change(change, NOW)
+        file_changes.apply_change(change, NOW)
     return planned
 
 
@@ -163,13 +163,13 @@ def test_doctor_says_whether_codex_trusts_the_hooks(host):
         "UserPromptSubmit": "user_prompt_submit",
         "Stop": "stop",
     }
-    listed = codex_config.find_untrusted(
+    listed = agents.find_untrusted(
         config, hooks, {"hooks": {name: groups[name] for name in labels}}
     )
     assert listed == list(labels)
     trusted = "".join(
-        f'\n[hooks.state."{hooks}:{codex_config._make_label(name)}:0:0"]\n'
-        f'trusted_hash = "{codex_config._hash_hook(codex_config._make_label(name), group[0]["hooks"][0], None)}"\n'
+        f'\n[hooks.state."{hooks}:{agents._make_label(name)}:0:0"]\n'
+        f'trusted_hash = "{agents._hash_hook(agents._make_label(name), group[0]["hooks"][0], None)}"\n'
         for name, group in groups.items()
     )
     config.write_text(config.read_text() + trusted)
@@ -182,7 +182,7 @@ def test_the_hash_is_codexs_own():
     """Recorded from `hooks/list` of Codex CLI 0.169.0."""
     hook = {"type": "command", "command": "true # é", "timeout": 7}
     recorded = "sha256:a7ed6c5638f435614acf66927a8376419dbe72d0225b20badd7e91b55c371f14"
-    assert codex_config._hash_hook("session_start", hook, "startup") == recorded
+    assert agents._hash_hook("session_start", hook, "startup") == recorded
 
 
 @pytest.mark.parametrize("name", WITH_HOOKS)
@@ -234,4 +234,4 @@ def test_doctor_tells_a_plugin_of_another_memd(host, tmp_path, name):
 
 def test_every_agent_that_is_found_can_be_installed_by_its_name_and_filtered_in_the_viewer():
     assert set(install.AGENTS) == set(agents.AGENTS)
-    assert set(templates.CLIENTS) == {"claude-code", *agents.AGENTS}
+    assert set(page.CLIENTS) == {"claude-code", *agents.AGENTS}

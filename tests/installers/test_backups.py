@@ -1,6 +1,6 @@
 """What an installation leaves beside the files that it changed."""
 
-from memd.installers import plan
+from memd.installers import file_changes
 
 
 def test_only_backups_of_memds_own_making_are_removed(tmp_path):
@@ -12,6 +12,6 @@ def test_only_backups_of_memds_own_making_are_removed(tmp_path):
     ]  # fmt: skip
     for file in (*mine, *others):
         file.touch()
-    assert plan.remove_backups(settings) == sorted(mine)
+    assert file_changes.remove_backups(settings) == sorted(mine)
     assert sorted(tmp_path.iterdir()) == sorted(others)
-    assert plan.remove_backups(tmp_path / "gone" / "x") == []
+    assert file_changes.remove_backups(tmp_path / "gone" / "x") == []

@@ -3,7 +3,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.installers import check, claude, plan, service
+from memd.installers import check, claude, file_changes, service
 from memd.installers.host import Host
 
 NOW = 1_800_000_000_000
@@ -22,7 +22,7 @@ def host(tmp_path):
 
 def install(host, make_plan=claude.install_claude_code):
     for change in make_plan(host).changes:
-        plan.apply_change(change, NOW)
+        file_changes.apply_change(change, NOW)
 
 
 def find(host, name="hooks"):

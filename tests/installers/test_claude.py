@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from memd.errors import BadRequest
-from memd.installers import claude, plan
+from memd.installers import claude, file_changes
 from memd.installers.claude_settings import command_words
 from memd.installers.host import Host
 
@@ -45,7 +45,7 @@ def read_json(path):
 
 def carry_out(planned):
     for change in planned.changes:
-        plan.apply_change(change, NOW)
+        file_changes.apply_change(change, NOW)
     return planned
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from memd import hook_event as hook_module
 from memd.capture import claude_code
 from memd.errors import BadRequest
-from memd.installers import claude, claude_settings, json_file
+from memd.installers import claude, claude_settings, file_changes
 from memd.installers.host import Host
 
 OLD = ("/old/bin/python", "-I", "-S", "/old/memd/hook.py")
@@ -46,12 +46,12 @@ others = st.fixed_dictionaries(
 @given(others, st.sampled_from([None, 2, "\t"]))
 def test_uninstalling_undoes_installing_to_the_byte(before, indent):
     text = json.dumps(before, indent=indent)
-    merged = json_file.edit(text, claude_settings.add_hooks(before, NEW))
+    merged = file_changes.edit(text, claude_settings.add_hooks(before, NEW))
     assert json.loads(merged) == claude_settings.add_hooks(before, NEW)
     after = claude_settings.remove_hooks(json.loads(merged))
     assert after == before
     # An empty object has no manner of its own to go back to; such a file goes.
-    assert not before or json_file.edit(merged, after) == text
+    assert not before or file_changes.edit(merged, after) == text
 
 
 @given(others)

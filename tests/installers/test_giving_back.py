@@ -2,21 +2,21 @@
 
 import pytest
 
-from memd.installers import agents, plan
+from memd.installers import agents, file_changes
 from memd.installers.claude_settings import add_hooks, remove_hooks
+from memd.installers.file_changes import JsonFile, give_back_empty
 from memd.installers.host import Host
-from memd.installers.json_file import JsonFile, give_back_empty
 
 NOW = 1_780_000_000_000
 COMMAND = ("/opt/memd/hook.py", "{event}")
 
 
 def _install(path):
-    plan.apply_change(JsonFile.read(path).change(lambda one: add_hooks(one, COMMAND)), NOW)
+    file_changes.apply_change(JsonFile.read(path).change(lambda one: add_hooks(one, COMMAND)), NOW)
 
 
 def _uninstall(path):
-    plan.apply_change(give_back_empty(JsonFile.read(path).change(remove_hooks)), NOW)
+    file_changes.apply_change(give_back_empty(JsonFile.read(path).change(remove_hooks)), NOW)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +42,7 @@ def test_what_the_user_wrote_since_the_installation_stays(tmp_path):
     path = tmp_path / "settings.json"
     path.write_bytes(b'{"hooks": {}}')
     _install(path)
-    plan.apply_change(JsonFile.read(path).change(lambda one: {**one, "allow": []}), NOW)
+    file_changes.apply_change(JsonFile.read(path).change(lambda one: {**one, "allow": []}), NOW)
     _uninstall(path)
     assert JsonFile.read(path).value == {"allow": []}
 
@@ -61,7 +61,7 @@ def test_a_hooks_file_of_a_version_alone_is_given_back(tmp_path):
     hooks.write_bytes(b'{"version": 1, "hooks": {}}')
     host = Host({"HOME": str(home), "PATH": ""}, str(tmp_path / "python"), tmp_path, "linux")
     for change in agents.install_agent(host, "cursor").changes:
-        plan.apply_change(change, NOW)
+        file_changes.apply_change(change, NOW)
     for change in agents.uninstall_agent(host, "cursor").changes:
-        plan.apply_change(give_back_empty(change), NOW)
+        file_changes.apply_change(give_back_empty(change), NOW)
     assert hooks.read_bytes() == b'{"version": 1, "hooks": {}}'

@@ -5,9 +5,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.errors import BadRequest
-from memd.installers import json_file
-from memd.installers.json_file import JsonFile
-from memd.installers.plan import FileChange
+from memd.installers import file_changes
+from memd.installers.file_changes import FileChange, JsonFile
 
 
 @pytest.fixture
@@ -98,29 +97,29 @@ manners = st.sampled_from(
 @given(values, values, manners, st.sampled_from(["", "\n", "\r\n"]))
 def test_whatever_is_written_says_what_it_should(old, new, manner, end):
     text = json.dumps(old, **manner) + end
-    changed = json_file.edit(text, new)
-    assert json.dumps(json_file.parse(changed)) == json.dumps(new)
+    changed = file_changes.edit(text, new)
+    assert json.dumps(file_changes.parse(changed)) == json.dumps(new)
     assert changed.endswith(end)
-    assert json_file.edit(text, old) == text
+    assert file_changes.edit(text, old) == text
 
 
 @given(st.dictionaries(st.text(max_size=3), values, min_size=1, max_size=4), values, manners)
 def test_what_is_added_and_taken_away_again_leaves_no_trace(old, added, manner):
     text = json.dumps(old, **manner)
     name = "added"
-    assert json_file.edit(json_file.edit(text, {**old, name: added}), old) == text
+    assert file_changes.edit(file_changes.edit(text, {**old, name: added}), old) == text
 
 
 @given(st.lists(values, min_size=1, max_size=4), values, manners)
 def test_the_same_holds_for_the_end_of_a_list(old, added, manner):
     text = json.dumps(old, **manner)
-    assert json_file.edit(json_file.edit(text, [*old, added]), old) == text
+    assert file_changes.edit(file_changes.edit(text, [*old, added]), old) == text
 
 
 def test_hand_made_layout_stays_where_nothing_changes():
     text = '{\r\n\t"a" : [1.0,  2],\r\n\t"b": {"c": "\\u00e9"} ,\r\n\t"d": 1e2\r\n}'
     value = {**json.loads(text), "e": {"f": [True]}}
-    assert json_file.edit(text, value) == text[:-3] + (
+    assert file_changes.edit(text, value) == text[:-3] + (
         ',\r\n\t"e": {\r\n\t\t"f": [\r\n\t\t\ttrue\r\n\t\t]\r\n\t}\r\n}'
     )
 
@@ -128,18 +127,18 @@ def test_hand_made_layout_stays_where_nothing_changes():
 def test_new_members_stand_like_their_neighbours():
     text = '{\n    "a": [\n        {"x": 1}\n    ],\n    "b": [1, 2]\n}\n'
     value = {"a": [{"x": 1}, {"y": 2}], "b": [1, 2, 3]}
-    assert json_file.edit(text, value) == (
+    assert file_changes.edit(text, value) == (
         '{\n    "a": [\n        {"x": 1},\n        {\n            "y": 2\n        }\n    ],\n'
         '    "b": [1, 2, 3]\n}\n'
     )
 
 
 def test_what_was_one_line_stays_one_line():
-    assert json_file.edit('{"a":1}', {"a": 1, "b": {"c": []}}) == '{"a":1, "b": {"c": []}}'
+    assert file_changes.edit('{"a":1}', {"a": 1, "b": {"c": []}}) == '{"a":1, "b": {"c": []}}'
 
 
 def test_numbers_and_truth_are_not_mixed_up():
-    assert json_file.edit("[1, true, 1.0]", [True, 1, 1]) == "[true, 1, 1]"
+    assert file_changes.edit("[1, true, 1.0]", [True, 1, 1]) == "[true, 1, 1]"
 
 
 @pytest.mark.parametrize(
@@ -157,6 +156,6 @@ def test_numbers_and_truth_are_not_mixed_up():
 )
 def test_what_is_not_plain_json_is_refused_with_its_place(text, said):
     with pytest.raises(BadRequest, match=said):
-        json_file.edit(text, {})
+        file_changes.edit(text, {})
     with pytest.raises(BadRequest, match=said):
-        json_file.parse(text)
+        file_changes.parse(text)

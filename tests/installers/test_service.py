@@ -6,8 +6,8 @@ import pytest
 
 from memd.daemon import systemd
 from memd.installers import service
+from memd.installers.file_changes import FileChange, InstallPlan
 from memd.installers.host import Host
-from memd.installers.plan import FileChange, InstallPlan
 from memd.installers.service import (
     DaemonUnit,
     find_author,

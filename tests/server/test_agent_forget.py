@@ -6,7 +6,7 @@ import pytest
 
 from memd.config import AgentsConfig
 from memd.models import Authority, EdgeType, EventKind, NewEvent, SessionRef
-from memd.server.agent_limits import TOKEN_MS
+from memd.server.scope import TOKEN_MS
 from memd.store import events, links, projects, summaries
 
 

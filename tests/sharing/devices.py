@@ -16,9 +16,8 @@ from memd.errors import BadRequest
 from memd.models import Authority, Kind, Stance
 from memd.sharing.records import from_fields, to_fields
 from memd.sharing.replica import Replica
-from memd.store import migrate, summaries
+from memd.store import database, sharing, statements, summaries
 from memd.store.filter import Filter
-from memd.store.sharing import registers, statements
 
 START = 1_800_000_000_000
 
@@ -26,7 +25,7 @@ START = 1_800_000_000_000
 def _make_template():
     vault = apsw.Connection(":memory:")
     vault.pragma("foreign_keys", 1)
-    migrate.migrate(vault, START)
+    database.migrate(vault, START)
     return vault.serialize("main")
 
 
@@ -140,7 +139,7 @@ class Device:
         with self.tx:
             found = list(self.replica().own_records(self.sent))
         place.logs[self.name] += [json.dumps(to_fields(record)) for _, record in found]
-        self.sent = registers.last_register_id(self.tx)
+        self.sent = sharing.last_register_id(self.tx)
 
     def pull(self, place):
         lines = []

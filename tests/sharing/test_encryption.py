@@ -10,7 +10,7 @@ import pyrage
 import pytest
 
 from memd.errors import BadRequest, ConfigError
-from memd.sharing import chunks, encryption
+from memd.sharing import chunks
 from memd.sharing.folder import LOGS, FolderTransport
 from tests.e2e.real_daemon import RealDaemon
 from tests.sharing.test_folder import SECRET, the_chunks
@@ -22,10 +22,10 @@ class KeptKey:
 
     def __init__(self, folder):
         self.path = str(folder / "age.key")
-        self.public = encryption.create_identity(self.path)
+        self.public = chunks.create_identity(self.path)
 
     def seal(self, *others):
-        return encryption.make_sealing([self.public, *(one.public for one in others)], self.path)
+        return chunks.make_sealing([self.public, *(one.public for one in others)], self.path)
 
 
 @pytest.fixture
@@ -207,12 +207,12 @@ async def test_every_kind_of_place_carries_what_is_encrypted(
 
 def test_a_key_file_is_made_once_for_its_owner_alone(tmp_path):
     path = tmp_path / "settings" / "age.key"
-    public = encryption.create_identity(str(path))
+    public = chunks.create_identity(str(path))
     assert path.stat().st_mode & 0o777 == 0o600
     assert path.parent.stat().st_mode & 0o777 == 0o700
-    assert encryption.read_public_keys(str(path)) == [public]
+    assert chunks.read_public_keys(str(path)) == [public]
     with pytest.raises(FileExistsError):
-        encryption.create_identity(str(path))
+        chunks.create_identity(str(path))
 
 
 def test_several_keys_of_one_machine_are_all_tried(tmp_path, keys):
@@ -220,8 +220,8 @@ def test_several_keys_of_one_machine_are_all_tried(tmp_path, keys):
     both = tmp_path / "both.key"
     both.write_text("".join(Path(one.path).read_text() for one in (new, old)))
     both.chmod(0o600)
-    assert encryption.read_public_keys(str(both)) == [new.public, old.public]
-    sealing = encryption.make_sealing([new.public], str(both))
+    assert chunks.read_public_keys(str(both)) == [new.public, old.public]
+    sealing = chunks.make_sealing([new.public], str(both))
     assert sealing.open(old.seal().seal(b"what was")) == b"what was"
     assert sealing.open(sealing.seal(b"what is")) == b"what is"
 
@@ -250,16 +250,16 @@ def test_a_key_file_that_is_none_is_an_error_that_says_what_to_do(tmp_path, keys
         path.write_text(content, encoding="latin-1")
         path.chmod(0o600)
     with pytest.raises(ConfigError, match=said):
-        encryption.make_sealing([keys[0].public], str(path))
+        chunks.make_sealing([keys[0].public], str(path))
 
 
 def test_recipients_are_age_keys_and_one_of_them_is_the_machines_own(keys):
     desk, laptop, _ = keys
     with pytest.raises(ConfigError, match=f"add {desk.public}"):
-        encryption.make_sealing([laptop.public], desk.path)
+        chunks.make_sealing([laptop.public], desk.path)
     for wrong in ("age1qqqq", "", "ssh-ed25519 AAAA", "AGE-SECRET-KEY-1QQQQ"):
         with pytest.raises(ConfigError, match="not an age public key"):
-            encryption.make_sealing([desk.public, wrong], desk.path)
+            chunks.make_sealing([desk.public, wrong], desk.path)
 
 
 def test_without_the_extra_the_error_says_how_to_install_it(keys, monkeypatch):

@@ -11,7 +11,7 @@ import anyio.to_thread
 import pytest
 
 from memd.models import EdgeType, Kind, Stance
-from memd.sharing import chunks, records, team_records
+from memd.sharing import chunks, postgres, records
 from memd.sharing.folder import LOGS, FolderTransport
 from memd.sharing.records import from_fields, to_fields
 from memd.store import integrity
@@ -88,8 +88,8 @@ def test_an_export_that_the_former_memd_wrote_is_read_to_its_end():
 
 def test_rows_that_the_former_memd_shared_with_a_team_are_read_and_written_alike():
     for _, text in FORMER["rows"]:
-        record = team_records.read_row("x", text)
-        written = json.loads(team_records.write_row(record))
+        record = postgres.read_row("x", text)
+        written = json.loads(postgres.write_row(record))
         assert written.pop("version", None) is None or record.value
         assert written == json.loads(text)
 
@@ -286,7 +286,7 @@ async def test_a_teammate_s_row_that_is_too_new_is_left_told_and_read_once_memd_
     assert (report.newer, report.refused) == (3, {})
     assert ann.worker.status()["newer"] == 3
     assert [body for _, body in ann.see()] == ["Invoices are due in nine days", "With a field"]
-    monkeypatch.setattr(team_records, "FORMAT", 2)
+    monkeypatch.setattr(postgres, "FORMAT", 2)
     monkeypatch.setattr("memd.sharing.syncer.UNDERSTOOD", "more")
     report = await ann.exchange()
     assert (report.newer, report.broken) == (2, 0)

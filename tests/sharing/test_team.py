@@ -8,8 +8,8 @@ from memd.errors import BadRequest
 from memd.models import Kind
 from memd.sharing import team_server
 from memd.sharing.team_server import ServerRefused, ServerUnreachable
+from memd.store import statements
 from memd.store.export_rows import VaultRecords
-from memd.store.sharing import statements
 from tests.sharing.teammates import append_rows
 
 SECRET = "ghp_" + "a1B2" * 9  # planted

@@ -3,10 +3,10 @@
 import pytest
 
 from memd.config import Config
-from memd.daemon.sharing import examine_sharing
+from memd.daemon.doctor import examine_sharing
 from memd.errors import BadRequest
 from memd.paths import Paths
-from memd.sharing import team_records, team_server
+from memd.sharing import postgres, team_server
 from tests.sharing.test_team_daemons import people, run  # noqa: F401  # a fixture
 from tests.tables import every_row
 
@@ -67,8 +67,8 @@ def test_a_server_that_is_away_or_was_not_prepared_is_named(examine, postgres, t
     ],
 )
 def test_a_remote_means_the_project_that_has_the_longest_part_of_its_name(names, found):
-    assert team_records.propose_name("github.com/me/ledger", names) == found
-    assert team_records.propose_name("", {"", "app"}) is None
+    assert postgres.propose_name("github.com/me/ledger", names) == found
+    assert postgres.propose_name("", {"", "app"}) is None
 
 
 async def test_without_a_name_the_project_of_the_remote_is_joined_or_the_error_says_whom_to_ask(

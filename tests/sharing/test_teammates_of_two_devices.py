@@ -3,11 +3,11 @@
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.sharing import team_records
+from memd.sharing import postgres
 from memd.sharing.postgres import compute_mark
 from memd.sharing.records import LogBatch, LogRow
 from memd.sharing.team_replica import TeamReplica
-from memd.store.sharing.team import JoinedProject
+from memd.store.sharing import JoinedProject
 from tests.sharing.devices import Device
 from tests.sharing.test_one_vault import EXAMPLES, HISTORIES, World, act, uids, visible_bodies
 from tests.tables import every_row
@@ -31,9 +31,9 @@ class Server:
         mine = self.logs.setdefault(f"ann {device.name}", {})
         said = {name for log in self.logs.values() for name in log}
         for record in records:
-            name, text = team_records.row_name(record), team_records.write_row(record)
+            name, text = postgres.row_name(record), postgres.write_row(record)
             is_retraction = record.value is None or record.kind == "forget"
-            is_local = record.stamp == team_records.NOWHERE
+            is_local = record.stamp == postgres.NOWHERE
             if is_retraction and name not in (mine if is_local else said):
                 continue
             if name not in mine or mine[name][1] != text:
@@ -47,7 +47,7 @@ class Server:
                 LogRow(name, seq, compute_mark(seq, name, text), "", "")
                 for seq, name, text in found
             )
-            records = tuple(team_records.read_row(name, text) for _, name, text in found)
+            records = tuple(postgres.read_row(name, text) for _, name, text in found)
             position = f"{len(found)} {sum(row.mark for row in noted)}"
             batch = LogBatch(log, log, position, records, (), True, noted)
             with reader.tx:
@@ -69,7 +69,7 @@ def test_a_teammate_sees_what_the_one_vault_of_the_author_shows(history, some):
             server.read(bob)
             for one in some:
                 gone = world.devices[one].tx.execute("SELECT key FROM forgotten").fetchall()
-                there = {team_records.make_uid("app", "ann", uid) for (uid,) in gone}
+                there = {postgres.make_uid("app", "ann", uid) for (uid,) in gone}
                 assert there.isdisjoint(uids(bob))
     world.settle_all()
     for name in HERS:

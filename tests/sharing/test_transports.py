@@ -3,9 +3,8 @@
 import pytest
 
 from memd.sharing.folder import FolderTransport
-from memd.sharing.postgres import LogId, LogServer, PostgresTransport
+from memd.sharing.postgres import LogId, LogServer, PostgresTransport, row_name
 from memd.sharing.records import FORGET, MEMORY, Record, Stamp, make_ref
-from memd.sharing.team_records import row_name
 from tests.sharing.teammates import postgres, team  # noqa: F401  # fixtures
 
 ME, OTHER = "a" * 16, "b" * 16

@@ -6,7 +6,7 @@ import apsw
 import pytest
 
 from memd.errors import BadRequest, VaultCorrupt, VaultForeign, VaultNewer
-from memd.store import backup, migrate
+from memd.store import backup, database
 from memd.store.backup import read_snapshot
 from memd.store.database import Database
 from tests.export_records import AT, edge, event, exported, fill, one_of_each, project, session
@@ -81,7 +81,7 @@ def test_a_damaged_a_foreign_a_newer_and_an_empty_file_are_found_out(vault, tmp_
     foreign.execute("CREATE TABLE t (x)")
     foreign.close()
     db = Database(vault, AT)
-    db.write_now(lambda tx: tx.pragma("user_version", len(migrate.migrations()) + 1))
+    db.write_now(lambda tx: tx.pragma("user_version", len(database.migrations()) + 1))
     db.close()
     for name, error in {
         "damaged": VaultCorrupt,

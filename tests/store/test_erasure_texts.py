@@ -3,7 +3,7 @@ import json
 import pytest
 
 from memd.models import EventKind, Kind
-from memd.store import erasure, events, projects, summaries, turns
+from memd.store import erasure, events, projects, summaries
 from memd.store.queries import compact_json
 from tests.factories import make_draft, make_new_event
 
@@ -91,7 +91,7 @@ def test_a_rewritten_event_is_found_by_its_new_words_alone(db):
 
     def found(word):
         return len(
-            db.read_now(lambda tx: turns.match_turns(tx, f'"{word}"', turns.TurnFilter(), 5))
+            db.read_now(lambda tx: events.match_turns(tx, f'"{word}"', events.TurnFilter(), 5))
         )
 
     assert (found("okapi"), found("zebra")) == (1, 0)

@@ -12,14 +12,13 @@ from memd.index import check
 from memd.index.quantization import decode_vectors
 from memd.models import Authority, Draft, EdgeType, Kind, Space
 from memd.store import (
+    database,
     events,
     fulltext,
     ledger,
     links,
-    migrate,
     projects,
     summaries,
-    turns,
     usage,
     vectors,
 )
@@ -47,7 +46,7 @@ def untouched(path):
 
 def test_all_migrations_together_yield_the_schema():
     migrated, declared = apsw.Connection(":memory:"), apsw.Connection(":memory:")
-    for sql in migrate.migrations():
+    for sql in database.migrations():
         migrated.execute(sql)
     declared.execute((resources.files("memd.store") / "schema.sql").read_text(encoding="utf-8"))
     assert dump(migrated) == dump(declared)
@@ -58,7 +57,7 @@ def test_a_new_vault_says_what_it_is_in_its_first_hundred_bytes(tmp_path):
     Database(str(path), 1).close()
     header = path.read_bytes()[:100]
     assert header[68:72] == b"memd"
-    assert int.from_bytes(header[60:64], "big") == len(migrate.migrations())
+    assert int.from_bytes(header[60:64], "big") == len(database.migrations())
 
 
 def test_a_newer_vault_is_refused_and_left_alone(tmp_path):
@@ -153,7 +152,7 @@ def test_a_vault_of_version_1_keeps_everything_and_gains_the_rest(upgraded):
     assert db.read_now(lambda tx: links.sources_of(tx, 2)) == [(1, "")]
     assert db.read_now(events.event_counts)["events"] == 6
     # What was said before the upgrade is found: of six events, four carry words.
-    said = db.read_now(lambda tx: turns.match_turns(tx, '"redis"', turns.TurnFilter(), 9))
+    said = db.read_now(lambda tx: events.match_turns(tx, '"redis"', events.TurnFilter(), 9))
     assert {spoken.event_id for spoken in said} == {3, 5}
     assert db.read_now(lambda tx: tx.execute("SELECT count(*) FROM turns_fts").get) == 4
     # Every memory waits for the index once more, which finds its entities.
@@ -262,7 +261,7 @@ def test_a_vault_of_version_6_keeps_its_turns_and_hears_more(upgraded):
     db = upgraded
     said = make_new_event("agent_text", key="said", text="Redis cannot do that.")
     number, _ = db.write_now(lambda tx: events.append_event(tx, said, 1))
-    found = db.read_now(lambda tx: turns.match_turns(tx, '"redis"', turns.TurnFilter(), 9))
+    found = db.read_now(lambda tx: events.match_turns(tx, '"redis"', events.TurnFilter(), 9))
     assert {spoken.event_id for spoken in found} == {3, 5, number}
 
 
@@ -273,7 +272,7 @@ def test_every_passage_is_packed_and_says_what_it_said():
     connection.executemany(
         "INSERT INTO passages (postings) VALUES (?)", [(row.tobytes(),) for row in rows]
     )
-    migrate.repack_postings(connection)
+    database.repack_postings(connection)
     blobs = [b for (b,) in connection.execute("SELECT postings FROM passages ORDER BY id")]
     assert [unpack_postings([blob])[0].tolist() for blob in blobs[:9]] == [
         r.tolist() for r in rows[:9]
@@ -284,11 +283,11 @@ def test_every_passage_is_packed_and_says_what_it_said():
 def test_an_upgrade_takes_a_note_in_a_file_for_a_file_unless_the_user_made_it_his(tmp_path):
     path = tmp_path / "v.db"
     connection = apsw.Connection(str(path))
-    for number, sql in enumerate(migrate.migrations()[:9], start=1):
+    for number, sql in enumerate(database.migrations()[:9], start=1):
         connection.execute(sql)
-        if number in migrate._PYTHON_STEPS:
-            migrate._PYTHON_STEPS[number](connection)
-    connection.pragma("application_id", migrate.APPLICATION_ID)
+        if number in database._PYTHON_STEPS:
+            database._PYTHON_STEPS[number](connection)
+    connection.pragma("application_id", database.APPLICATION_ID)
     connection.pragma("user_version", 9)
     project = projects.ensure_project(connection, "/p", "p", "a git repository", 1)
     stored = {}

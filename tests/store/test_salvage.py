@@ -7,7 +7,7 @@ import apsw
 import pytest
 
 from memd.errors import VaultCorrupt
-from memd.store import backup, salvage
+from memd.store import backup, integrity
 from memd.store.database import Database
 
 AT = 1_700_000_000_000
@@ -80,7 +80,7 @@ def pages_of(path, table):
 
 
 def test_everything_is_salvaged_from_an_intact_vault(damaged, target):
-    made = salvage.salvage(damaged, target, AT)
+    made = integrity.salvage(damaged, target, AT)
     assert made.lost == {}
     assert (made.copied["events"], made.copied["summaries"]) == (EVENTS, SUMMARIES)
     rows = backup.verify_vault(target)
@@ -93,7 +93,7 @@ def test_an_unreadable_page_loses_its_rows_and_no_others(damaged, target):
     gone = pages_of(damaged, "events")[3:40:7]
     for page in gone:
         over(damaged, (page - 1) * PAGE, noise(page, PAGE))
-    made = salvage.salvage(damaged, target, AT)
+    made = integrity.salvage(damaged, target, AT)
     assert 0 < made.lost["events"] <= len(gone) * 12
     assert made.copied["events"] == EVENTS - made.lost["events"]
     assert made.copied["summaries"] == SUMMARIES
@@ -104,7 +104,7 @@ def test_what_a_lost_row_was_referred_to_by_gets_a_stand_in(damaged, target):
     for table in ("projects", "sessions"):
         for page in pages_of(damaged, table):
             over(damaged, (page - 1) * PAGE, bytes(PAGE))
-    made = salvage.salvage(damaged, target, AT)
+    made = integrity.salvage(damaged, target, AT)
     assert (made.copied["events"], made.copied["summaries"]) == (EVENTS, SUMMARIES)
     rows = backup.verify_vault(target)
     assert (rows["projects"], rows["sessions"]) == (1, SESSIONS)
@@ -112,7 +112,7 @@ def test_what_a_lost_row_was_referred_to_by_gets_a_stand_in(damaged, target):
 
 def test_a_truncated_file_yields_its_remaining_rows_and_ids_are_not_reused(damaged, target):
     os.truncate(damaged, Path(damaged).stat().st_size // 2 + 123)
-    made = salvage.salvage(damaged, target, AT)
+    made = integrity.salvage(damaged, target, AT)
     assert 0 < made.copied["events"] < EVENTS
     assert made.copied["events"] + made.lost["events"] <= EVENTS
     db = Database(target, AT)
@@ -124,7 +124,7 @@ def test_a_truncated_file_yields_its_remaining_rows_and_ids_are_not_reused(damag
 def test_a_ledger_that_lost_a_page_is_counted_again_and_balances(damaged, target):
     for page in pages_of(damaged, "receipts"):
         over(damaged, (page - 1) * PAGE, bytes(PAGE))
-    salvage.salvage(damaged, target, AT)
+    integrity.salvage(damaged, target, AT)
     db = Database(target, AT)
     found = db.read_now(
         lambda tx: tx.execute("SELECT outcome, count FROM receipts ORDER BY 1").fetchall()
@@ -137,14 +137,14 @@ def test_a_ledger_that_lost_a_page_is_counted_again_and_balances(damaged, target
 def test_of_nothing_nothing_is_made(damaged, target, left):
     Path(damaged).write_bytes(left)
     with pytest.raises(VaultCorrupt):
-        salvage.salvage(damaged, target, AT)
+        integrity.salvage(damaged, target, AT)
     assert not Path(target).exists()
 
 
 def test_what_was_forgotten_is_read_of_a_damaged_vault_too(damaged):
     for page in pages_of(damaged, "events")[:5]:
         over(damaged, (page - 1) * PAGE, bytes(PAGE))
-    assert salvage.salvage_forgotten(damaged) == [("gone", 7)]
+    assert integrity.salvage_forgotten(damaged) == [("gone", 7)]
 
 
 def test_a_row_that_makes_no_sense_is_none(damaged, target):
@@ -154,7 +154,7 @@ def test_a_row_that_makes_no_sense_is_none(damaged, target):
     connection.execute("UPDATE summaries SET tags = '' WHERE id = 1")
     connection.execute("UPDATE summaries SET kind = 'x' WHERE id = 2")
     connection.close()
-    made = salvage.salvage(damaged, target, AT)
+    made = integrity.salvage(damaged, target, AT)
     assert (made.copied["events"], made.lost) == (EVENTS - 3, {"events": 3, "summaries": 2})
 
 
@@ -168,4 +168,4 @@ def test_every_table_is_either_salvaged_or_derived(whole):
         )
     }
     connection.close()
-    assert tables == {*salvage.NUMBERED, *salvage.KEYED, *DERIVED}
+    assert tables == {*integrity.NUMBERED, *integrity.KEYED, *DERIVED}

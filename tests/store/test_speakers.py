@@ -2,7 +2,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.models import Authority
-from memd.store.speakers import derive_authority, fold_topic, imported_authority
+from memd.store.summaries import derive_authority, fold_topic, imported_authority
 from tests.tables import every_row
 
 HAND, PROMPT, _, CALL, TEXT, TOOL = sorted(Authority, reverse=True)

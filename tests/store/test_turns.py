@@ -1,8 +1,8 @@
 import pytest
 
 from memd.models import SessionRef
-from memd.store import events, projects, turns
-from memd.store.turns import TurnFilter
+from memd.store import events, projects
+from memd.store.events import TurnFilter
 from tests.factories import AT, make_new_event
 
 
@@ -22,7 +22,7 @@ def count_turns(tx):
 
 
 def find(db, expression, limit=10, **where):
-    found = db.read_now(lambda tx: turns.match_turns(tx, expression, TurnFilter(**where), limit))
+    found = db.read_now(lambda tx: events.match_turns(tx, expression, TurnFilter(**where), limit))
     return [spoken.event_id for spoken in found]
 
 
@@ -39,7 +39,7 @@ def find(db, expression, limit=10, **where):
 )
 def test_what_was_said_is_found_as_soon_as_it_is_stored(db, kind, field, role):
     number, session, _ = say(db, kind, **{field: "The kettle is teal."})
-    (spoken,) = db.read_now(lambda tx: turns.match_turns(tx, '"kettles"', TurnFilter(), 5))
+    (spoken,) = db.read_now(lambda tx: events.match_turns(tx, '"kettles"', TurnFilter(), 5))
     assert (spoken.event_id, spoken.session_id, spoken.role) == (number, session, role)
     assert (spoken.text, spoken.at, spoken.session_title) == (
         "The kettle is teal.", AT, "Title of s1",
@@ -68,7 +68,7 @@ def test_each_bound_keeps_what_it_says(db):
 def test_a_forgotten_event_leaves_no_turn_and_after_a_purge_no_word(db):
     number, _, _ = say(db, prompt="xylophone")
     db.write_now(lambda tx: events.forget_events(tx, [number], 1))
-    db.write_now(turns.purge_turns)
+    db.write_now(events.purge_turns)
     assert find(db, '"xylophone"') == []
     assert db.read_now(count_turns) == 0
     blobs = db.read_now(
@@ -81,6 +81,6 @@ def test_rebuilding_finds_the_same(db):
     one, _, _ = say(db, prompt="kettle")
     gone, _, _ = say(db, prompt="kettle")
     db.write_now(lambda tx: events.forget_events(tx, [gone], 1))
-    db.write_now(turns.rebuild_turns)
+    db.write_now(events.rebuild_turns)
     assert find(db, '"kettle"') == [one]
     assert db.read_now(count_turns) == 1

@@ -15,7 +15,7 @@ from statistics import median
 import anyio
 
 from memd.config import TeamConfig
-from memd.sharing import team_records, team_server
+from memd.sharing import postgres, team_server
 from memd.sharing.postgres import ROWS_MAX, Head, LogId, LogServer, PostgresTransport
 from memd.sharing.records import MEMORY, Record, Stamp
 from memd.sharing.syncer import Syncer
@@ -39,7 +39,7 @@ def make_record(number):
         "at": NOW - number, "expires_at": None, "confidence": 0.5, "quality": 0.5,
     }  # fmt: skip
     record = Record(MEMORY, (f"uid{number:09}+0",), 3, Stamp(NOW - number, 0, "a" * 16), fields)
-    return team_records.row_name(record), team_records.write_row(record)
+    return postgres.row_name(record), postgres.write_row(record)
 
 
 def fill(url, author, count, first=0, head=None):

@@ -15,7 +15,7 @@ from memd.errors import BadRequest, VaultError
 from memd.models import Authority, EdgeType, EventKind, Kind, Stance, Tier
 from memd.store.database import Database
 from memd.store.import_rows import staging_vault
-from memd.store.speakers import fold_topic
+from memd.store.summaries import fold_topic
 from memd.transfer import archive
 from tests import export_records
 from tests.export_records import (

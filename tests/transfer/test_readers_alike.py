@@ -11,8 +11,8 @@ from memd.capture.prepare import CaptureRequest
 from memd.config import CaptureConfig, DistillConfig
 from memd.distill.distiller import Distiller
 from memd.store import summaries
+from memd.transfer.importer import TranscriptImportReport, import_transcripts
 from memd.transfer.session_sources import SESSION_SOURCES, find_sessions
-from memd.transfer.transcript_importer import TranscriptImportReport, import_transcripts
 from tests.transfer import told_sessions as told
 
 MUCH_LATER = told.START + 30 * 86_400_000

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 
 from memd.store import events as stored_events
 from memd.store import projects
-from memd.transfer import transcript_importer, transcripts
+from memd.transfer import importer, transcripts
 from tests.transfer import told_sessions as told
 from tests.transfer.test_readers_alike import MUCH_LATER, read_files, store
 
@@ -277,7 +277,7 @@ def test_a_line_whose_time_cannot_be_is_of_the_time_of_the_line_before(name, abs
 
 @pytest.mark.parametrize("name", TYPED)
 def test_a_line_beyond_all_bounds_is_left_out_and_counted(name, tmp_path, monkeypatch):
-    monkeypatch.setattr(transcript_importer, "TRANSCRIPT_LINE_BYTES_MAX", 20_000)
+    monkeypatch.setattr(importer, "TRANSCRIPT_LINE_BYTES_MAX", 20_000)
     whole, _ = read(name, write(tmp_path / "whole", TELLERS[name]()))
 
     def insert(raw):
@@ -306,7 +306,7 @@ def test_a_line_of_a_hundred_megabytes_takes_no_more_memory_than_a_line_may_have
         tracemalloc.stop()
     assert len(events) == 9
     assert report.skipped == {"line too long": 1}
-    assert peak < 2.5 * transcript_importer.TRANSCRIPT_LINE_BYTES_MAX
+    assert peak < 2.5 * importer.TRANSCRIPT_LINE_BYTES_MAX
 
 
 @pytest.mark.parametrize("name", TYPED)

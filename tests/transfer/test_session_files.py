@@ -10,8 +10,8 @@ import pytest
 
 from memd.capture import truncate
 from memd.transfer import session_files
+from memd.transfer.importer import TranscriptImportReport, import_transcripts
 from memd.transfer.session_sources import SESSION_SOURCES, SharedLines, find_sessions
-from memd.transfer.transcript_importer import TranscriptImportReport, import_transcripts
 from tests.tables import every_row
 from tests.transfer import told_sessions as told
 

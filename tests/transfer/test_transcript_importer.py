@@ -10,9 +10,9 @@ import pytest
 from memd.capture import truncate
 from memd.errors import Broken, Unreachable
 from memd.paths import LINE_BYTES_MAX
-from memd.transfer import transcript_importer
+from memd.transfer import importer
+from memd.transfer.importer import TranscriptImportReport
 from memd.transfer.session_sources import CLAUDE_CODE, find_sessions
-from memd.transfer.transcript_importer import TranscriptImportReport
 
 LEDGER = Path(__file__).parents[1] / "data" / "claude-code" / "ledger" / "projects"
 
@@ -55,7 +55,7 @@ NOW = 4_000_000_000_000
 
 def run_import(files, send, checkpoints, progress=silent, *, dry_run=False, now=NOW):
     report = TranscriptImportReport(is_dry_run=dry_run)
-    transcript_importer.import_transcripts(
+    importer.import_transcripts(
         files, send, checkpoints, progress, truncate=truncate.clean_payload, report=report, now=now
     )
     return report
@@ -186,7 +186,7 @@ def test_batches_are_bounded_by_number_and_bytes(tmp_path, monkeypatch):
     daemon = FakeDaemon()
     run_import([str(tmp_path / "many.jsonl")], daemon, {})
     assert [len(batch) for batch in daemon.batches] == [200, 200, 50]
-    monkeypatch.setattr(transcript_importer, "BATCH_BYTES_MAX", 10_000)
+    monkeypatch.setattr(importer, "EVENT_BYTES_MAX", 10_000)
     write_prompts(tmp_path / "big.jsonl", 10, "word " * 1_000)
     daemon = FakeDaemon()
     run_import([str(tmp_path / "big.jsonl")], daemon, {})
@@ -194,7 +194,7 @@ def test_batches_are_bounded_by_number_and_bytes(tmp_path, monkeypatch):
 
 
 def test_a_line_that_is_too_long_is_left_out_and_counted(tmp_path, monkeypatch):
-    monkeypatch.setattr(transcript_importer, "TRANSCRIPT_LINE_BYTES_MAX", 2_000)
+    monkeypatch.setattr(importer, "TRANSCRIPT_LINE_BYTES_MAX", 2_000)
     file = tmp_path / "a.jsonl"
     write_prompts(file, 1, "word " * 2_000)
     long_line = file.read_bytes()
@@ -217,7 +217,7 @@ def test_an_event_that_is_too_large_for_a_request_is_truncated(tmp_path):
 def test_an_event_that_is_too_large_even_truncated_is_counted(tmp_path, monkeypatch):
     write_prompts(tmp_path / "a.jsonl", 2)
     file = tmp_path / "a.jsonl"
-    monkeypatch.setattr(transcript_importer, "REQUEST_BYTES_MAX", 10)
+    monkeypatch.setattr(importer, "REQUEST_BYTES_MAX", 10)
     report = run_import([str(file)], FakeDaemon(), {})
     assert report.skipped["too large to hand over"] == 2
 
@@ -245,9 +245,7 @@ def test_a_growing_file_is_read_again_the_next_time(tmp_path):
     assert report.growing == [str(file)]
     assert checkpoints == {}
     assert [c["payload"]["hook_event_name"] for c in daemon.events] == ["UserPromptSubmit"] * 2
-    report = run_import(
-        [str(file)], FakeDaemon(), checkpoints, now=now + transcript_importer.QUIET_MS
-    )
+    report = run_import([str(file)], FakeDaemon(), checkpoints, now=now + importer.QUIET_MS)
     assert (report.growing, list(checkpoints)) == ([], [str(file)])
     assert report.events["Stop"] == 1
 
@@ -265,7 +263,7 @@ def test_a_fresh_copy_of_an_old_session_is_not_growing_and_comes_in_its_own_orde
 
 
 def test_a_request_has_no_more_values_than_the_daemon_takes(tmp_path, monkeypatch):
-    monkeypatch.setattr(transcript_importer, "REQUEST_VALUES_MAX", 100)
+    monkeypatch.setattr(importer, "REQUEST_VALUES_MAX", 100)
     daemon = FakeDaemon()
     write_prompts(tmp_path / "a.jsonl", 40)
     report = run_import([str(tmp_path / "a.jsonl")], daemon, {})

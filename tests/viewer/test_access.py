@@ -7,8 +7,7 @@ import socket
 
 import pytest
 
-from memd.viewer.access import CONNECTIONS_MAX, Keyring
-from memd.viewer.server import PAGES
+from memd.viewer.server import CONNECTIONS_MAX, PAGES, Keyring
 from tests.viewer.conftest import Browser
 
 

@@ -9,11 +9,10 @@ import apsw
 import pytest
 
 from memd.viewer.memory import PART_CHARACTERS, show_memory
+from memd.viewer.page import Visit, reveal
 from memd.viewer.server import PAGES, ViewSettings, connect
 from memd.viewer.sessions import arrange_session
 from memd.viewer.static import write_page
-from memd.viewer.templates import reveal
-from memd.viewer.visit import Visit
 from tests.cli.conftest import Machine
 from tests.viewer.conftest import NOW, Elements, RunningViewer
 

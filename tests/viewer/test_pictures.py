@@ -5,9 +5,8 @@ import time
 import pytest
 
 from memd.viewer.graph import draw_graph
-from memd.viewer.templates import format_age, format_gap, format_size, plural
+from memd.viewer.page import Visit, format_age, format_gap, format_size, plural
 from memd.viewer.timeline import count_parts, read_span
-from memd.viewer.visit import Visit
 from tests.tables import every_row
 from tests.viewer.conftest import NOW, Elements
 

@@ -8,8 +8,7 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memd.viewer.templates import highlight, query_terms, render, render_markdown, reveal
-from memd.viewer.visit import Visit
+from memd.viewer.page import Visit, highlight, query_terms, render, render_markdown, reveal
 from tests.tables import every_row
 from tests.viewer.conftest import NOW, Elements
 

@@ -17,12 +17,11 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from memd import machine_text
-from memd.directories import is_directory_path
+from memd.directories import is_directory_path, read_worktree_path
 from memd.errors import BadRequest
 from memd.models import BRANCH, BRANCH_CHARACTERS_MAX, REMOTE, TITLE_EVENT
 from memd.transfer import claude_markup
 from memd.transfer.record import parse_time_ms
-from memd.worktrees import read_worktree_path
 
 _EARLIEST_MS = 1_262_304_000_000
 """The beginning of 2010, UTC: no agent is as old, so an earlier time is that of a clock which was not set."""

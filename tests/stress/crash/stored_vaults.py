@@ -15,11 +15,11 @@ from pathlib import Path
 import apsw
 
 from memd.paths import Paths, private_dir
-from memd.store import migrate
+from memd.store import database
 from memd.store.database import Database
 
 VAULTS = Path(__file__).parents[2] / "data" / "vaults"
-NEWEST = len(migrate.migrations())
+NEWEST = len(database.migrations())
 Grown = tuple[int, int]
 """Turns, memories."""
 

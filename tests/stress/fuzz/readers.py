@@ -27,7 +27,7 @@ from memd.server import jsonrpc, requests
 from memd.store.database import Database
 from memd.store.export_rows import EXPORT_SCHEMA
 from memd.store.import_rows import staging_vault
-from memd.transfer import archive, foreign_memories, importer, markdown, transcript_importer
+from memd.transfer import archive, foreign_memories, importer, markdown
 from memd.transfer.record import ForeignMemory, ReadIssues
 from memd.transfer.sources import ImportFile
 from tests import export_records
@@ -83,7 +83,7 @@ def session_files() -> Iterator[Target]:
         (file.parent / "s" / "tool-results" / "a.txt").write_bytes(b"all of it\n" * 40)
         ready = Preparer(config.CaptureConfig(), lambda: NOW, ProjectResolver(lambda: NOW))
 
-        def carried() -> tuple[list[Any], transcript_importer.TranscriptImportReport]:
+        def carried() -> tuple[list[Any], importer.TranscriptImportReport]:
             said: list[Any] = []
 
             def send(captures: list[dict[str, Any]]) -> list[dict[str, Any]]:
@@ -97,8 +97,8 @@ def session_files() -> Iterator[Target]:
                     said.append(ready.prepare_all([CaptureRequest(**asked)])[0].verdict)
                 return [{"outcome": "stored", "seq": 1, "reason": None}] * len(captures)
 
-            report = transcript_importer.TranscriptImportReport()
-            transcript_importer.import_transcripts(
+            report = importer.TranscriptImportReport()
+            importer.import_transcripts(
                 [str(file)], send, {}, lambda *_: None,
                 truncate=truncate.clean_payload, report=report, now=NOW,
             )  # fmt: skip

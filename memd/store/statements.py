@@ -13,10 +13,8 @@ from typing import Any
 from apsw import Connection
 
 from memd.models import SETTINGS_NODE, Authority, EdgeType, Kind
-from memd.store import judgments, ledger, links, projects, summaries
+from memd.store import judgments, ledger, links, projects, reviews, summaries
 from memd.store.filter import marks
-from memd.store.pages import reviews
-from memd.store.pages.reviews import Review
 from memd.store.queries import (
     count_rows,
     fetch_all,
@@ -27,6 +25,7 @@ from memd.store.queries import (
     json_text,
     row_id,
 )
+from memd.store.reviews import Review
 from memd.store.types import Fields
 from memd.text import digest
 

@@ -1,1 +1,0 @@
-"""Queries for the lists and counts on the viewer's pages."""
