@@ -22,6 +22,7 @@ GLOBAL_PROJECT = "global"
 """The key of the project whose memories are visible in every project."""
 SCRATCH_PROJECT = "scratch"
 """The key of the project of sessions without a directory, or with a temporary one."""
+PLACELESS_PROJECTS = frozenset({GLOBAL_PROJECT, SCRATCH_PROJECT})
 COMMITTED = "Committed: "
 """Begins the line of a turn's body that has the subject of a commit."""
 SETTINGS_NODE = "settings"
@@ -70,6 +71,13 @@ class Kind(enum.StrEnum):
     TASK = "task"
     NOTE = "note"
     SESSION = "session"
+
+
+RULE_KINDS = (Kind.INSTRUCTION, Kind.PREFERENCE)
+"""Kinds that say how something is to be done from now on."""
+ORDER_KINDS = frozenset({Kind.DECISION, *RULE_KINDS})
+STATED_KINDS = (Kind.DECISION, Kind.FACT, Kind.INSTRUCTION, Kind.NOTE, Kind.PREFERENCE, Kind.TASK)
+"""Kinds that state something and may be repeated, corrected, revoked or done; the others tell what was done."""
 
 
 class Tier(enum.StrEnum):
@@ -154,6 +162,10 @@ class Stance(enum.StrEnum):
     COMPATIBLE = "compatible"
     DUPLICATE = "duplicate"
     UNRELATED = "unrelated"
+
+
+HIDING_RELATIONS = frozenset({Stance.SUPERSEDES, Stance.DUPLICATE})
+"""Relations by which the first memory hides the other."""
 
 
 RELATION_WORDS: Mapping[str, str] = {

@@ -16,11 +16,10 @@ from memd.belief.arguments import Argument, find_arguments
 from memd.belief.notes import split_note
 from memd.belief.polarity import WORDS, has_condition, is_negation, negation_signs
 from memd.caches import cached
-from memd.models import Authority, Summary
+from memd.models import RULE_KINDS, Authority, Summary
 from memd.patterns import compile_lazily
 from memd.store import reviews as store
 from memd.store.database import Connection
-from memd.store.reviews import RULE_KINDS
 from memd.text import fold, split_sentences
 
 Anchor = Literal["done", "commit", "push", "pull request"]

@@ -14,7 +14,7 @@ from memd.belief.notes import split_note
 from memd.belief.proof import MIXED_WORD
 from memd.caches import cached
 from memd.errors import BadRequest, UnknownId
-from memd.models import GLOBAL_PROJECT, Authority, Kind, Summary
+from memd.models import GLOBAL_PROJECT, STATED_KINDS, Authority, Kind, Summary
 from memd.store import fulltext, ledger, links, projects, reviews, summaries
 from memd.store.database import Connection
 from memd.store.reviews import Review
@@ -103,7 +103,7 @@ def make_statement(  # the parts of a note
 
 def _read_statement(tx: Connection, one: Summary) -> StatedWords:
     note = split_note(one.body)
-    is_stated = one.kind in reviews.STATED_KINDS or one.source == "agent"
+    is_stated = one.kind in STATED_KINDS or one.source == "agent"
     texts = (note.text, one.title) if is_stated else ()
     sources = links.sources_of(tx, one.id)
     quotes = (note.said, note.quoted, *(quote for _, quote in sources))
@@ -241,7 +241,7 @@ def _find_alike(tx: Connection, one: Summary) -> list[int]:
     if not stems:
         return []
     found = summaries.ids_sharing_most_keys(
-        tx, one.project_id, reviews.STATED_KINDS, stems, limit=_ALIKE_MAX
+        tx, one.project_id, STATED_KINDS, stems, limit=_ALIKE_MAX
     )
     return [number for number in found if number != one.id]
 

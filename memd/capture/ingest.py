@@ -20,7 +20,7 @@ import itertools
 import json
 from collections import Counter, deque
 from collections.abc import Awaitable, Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import anyio
@@ -33,7 +33,7 @@ from memd.capture.claude_code import Refused
 from memd.capture.prepare import UNEXPECTED, CaptureRequest, IngestItem, Preparer, is_small
 from memd.capture.project import ProjectResolver
 from memd.capture.redact import forget_words
-from memd.capture.write import LookupCache, PreparedItem, Receipt, preview_items, store_items
+from memd.capture.write import LookupCache, PreparedItem, Receipt, store_items
 from memd.config import CaptureConfig
 from memd.errors import Broken, MemdError, SpoolBroken, VaultError
 from memd.models import EventKind, NewEvent
@@ -171,11 +171,10 @@ class Ingestor:
         return receipts
 
     async def rehearse(self, requests: Sequence[CaptureRequest]) -> list[Receipt]:
-        """Return what `capture` would answer now, and store nothing."""
+        """Return what `capture` would answer now, without the numbers of events, and store nothing."""
         items = await self._prepare_in_thread(requests)
-        return await self._db.write(
-            functools.partial(preview_items, items=items, now=self._clock())
-        )
+        store = functools.partial(store_items, items=items, now=self._clock())
+        return [replace(receipt, seq=None) for receipt in await self._db.rehearse(store)]
 
     async def run(self) -> None:
         """Drain the spool and clean up erased text, now and again, until cancelled."""

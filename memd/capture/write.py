@@ -6,7 +6,6 @@ is filtered here, whether a hook, the spool or an import brings it. So is everyt
 which all was private; that prompt is stored as a bare mark, so that a later import filters its turn again.
 """
 
-import contextlib
 import re
 from collections import Counter
 from collections.abc import Sequence
@@ -288,19 +287,6 @@ def _apply_client_titles(
     for session_id in sorted(titled):
         if projects.apply_client_title(tx, session_id, _TITLE_CHARACTERS):
             events.mark_compactions_pending(tx, session_id)
-
-
-class _PreviewEnds(Exception):
-    """Rolls a preview back."""
-
-
-def preview_items(tx: Connection, items: Sequence[PreparedItem], now: int) -> list[Receipt]:
-    """Return what `store_items` would answer, and store nothing; so its numbers mean nothing."""
-    receipts: list[Receipt] = []
-    with contextlib.suppress(_PreviewEnds), tx:
-        receipts = [replace(receipt, seq=None) for receipt in store_items(tx, items, now)]
-        raise _PreviewEnds
-    return receipts
 
 
 def _store_item(

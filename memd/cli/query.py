@@ -29,9 +29,6 @@ from memd.time_expressions import format_age, parse_end, parse_start
 
 _LINE_CHARACTERS_MAX = 100
 MOMENTS = ("startup", "resume", "clear", "compact", "prompt")
-_NUMBER = re.compile(r"- #(\d+) ")
-_HELD = "held back, to compare with other sessions: inject.holdout"
-TOKEN_CHARACTERS = 4
 _SHOWN_WITH = {"superseded": "--superseded", "unlikely": "--all"}
 """Why memories are hidden → the option that shows them."""
 

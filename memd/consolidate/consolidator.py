@@ -39,8 +39,6 @@ from memd.text import one_line, words
 _T = TypeVar("_T")
 _SimilarPairs = Mapping[tuple[int, int], tuple[float | None, str]]
 """(summary id, other id), the smaller id first → (cosine, learned space or empty)."""
-_BACKFILLED_HASHES_MAX = 500
-"""Memories without a text hash that get one in a tick, until all have one."""
 _PREVIEW_CHARACTERS_MAX = 160
 _REST_S = 0.01
 """Rest between two bursts of work in Python, each shorter than this, in which searches get their turn."""
@@ -86,8 +84,6 @@ class TickPlan:
     decisions: Sequence[Decision]
     hashes: Mapping[int, int]
     """Id → text hash of the examined memories."""
-    backfilled_hashes: Mapping[int, int]
-    """The same for memories that were examined before hashes existed."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -123,13 +119,13 @@ class Consolidator:
     """The last id of this round's batches; memories that wait must not block those after them."""
     _waiting_for_vector: set[int] = field(default_factory=set, init=False)
     """Memories that have waited one tick for their learned vector."""
-    _unhashed_below: int = field(default=2**62, init=False)
-    """Every memory from this id on has a text hash, or waits to be examined."""
     _last: Tick | None = field(default=None, init=False)
     _superseded: int = field(default=0, init=False)
 
     async def run(self) -> None:
         """Tick at once, then every interval, and sooner while there is a backlog."""
+        if self.config.enabled:
+            await self.reopen_unhashed()
         while self.config.enabled:
             tick = await self.tick()
             pause_s = _BACKLOG_INTERVAL_S if tick.has_more else self.config.interval_s
@@ -151,10 +147,10 @@ class Consolidator:
             started, began = self.clock(), anyio.current_time()
             plan = await self._plan_tick(started)
             tick = Tick(started)
-            if plan.batch or plan.backfilled_hashes:
+            if plan.batch:
                 tick = await self.db.write(lambda tx: _apply_plan(tx, plan, started))
             self._after = plan.batch[-1].id if len(plan.batch) == self.config.batch else 0
-            has_more = self._after > 0 or self._unhashed_below > 0
+            has_more = self._after > 0
             took_ms = round(1000 * (anyio.current_time() - began))
             self._last = replace(tick, took_ms=took_ms, has_more=has_more)
             self._superseded += tick.superseded
@@ -168,12 +164,15 @@ class Consolidator:
             )  # fmt: skip
         return self._last
 
+    async def reopen_unhashed(self) -> None:
+        """Have memories examined that count as examined and have no text hash: an old vault's, an import's, a salvage's."""
+        if unhashed := await self.db.read(summaries.list_unhashed_summaries):
+            await self.db.write(lambda tx: summaries.reopen_summaries(tx, unhashed))
+
     async def preview_tick(self) -> list[PreviewedDecision]:
         """The decisions of the next tick, without applying them."""
         async with self._lock:
-            below = self._unhashed_below
             plan = await self._plan_tick(self.clock())
-            self._unhashed_below = below
 
         def find_open(tx: Connection) -> list[Decision]:
             return [one for one in plan.decisions if not is_judged(tx, *one.pair)]
@@ -193,14 +192,13 @@ class Consolidator:
 
         Raises BadRequest and UnknownId.
         """
-        target = runs.parse_undo_target(what)
-        if dry_run:
-            return await self.db.read(lambda tx: runs.undo(tx, target, 0, dry_run=True))
+        target, now = runs.parse_undo_target(what), self.clock()
         async with self._lock:
-            now = self.clock()
-            undone = await self.db.write(lambda tx: runs.undo(tx, target, now))
-        self.on_written()
-        return undone
+            run = self.db.rehearse if dry_run else self.db.write
+            undone = await run(lambda tx: runs.undo(tx, target, now))
+        if not dry_run:
+            self.on_written()
+        return replace(undone, is_dry_run=dry_run)
 
     async def list_runs(self, limit: int) -> list[links.Run]:
         """The latest runs that changed something, the last one first."""
@@ -234,8 +232,7 @@ class Consolidator:
             if a in seen and b in seen
         ]
         decisions = await _work_in_bursts(decide(candidates), _DECISIONS_PER_BURST)
-        backfilled = await self._backfill_hashes()
-        return TickPlan(batch, examined, seen, len(candidates), decisions, hashes, backfilled)
+        return TickPlan(batch, examined, seen, len(candidates), decisions, hashes)
 
     async def _read_batch(self) -> list[Summary]:
         batch: list[Summary] = []
@@ -275,18 +272,6 @@ class Consolidator:
             found |= await self.db.read(functools.partial(find_changed, mine=one))
             await anyio.sleep(_REST_S)
         return found
-
-    async def _backfill_hashes(self) -> dict[int, int]:
-        """The hashes of some memories that were examined before hashes existed."""
-        if not self._unhashed_below:
-            return {}
-        below = self._unhashed_below
-        texts = await self.db.read(
-            lambda tx: summaries.list_unhashed_summaries(tx, below, _BACKFILLED_HASHES_MAX)
-        )
-        self._unhashed_below = texts[-1][0] if len(texts) == _BACKFILLED_HASHES_MAX else 0
-        hashes = ((number, hash_text(title, body)) for number, title, body in texts)
-        return dict(await _work_in_bursts(hashes, _TEXTS_PER_BURST))
 
     async def _find_similar(self, summary_ids: Sequence[int]) -> tuple[set[int], _SimilarPairs]:
         """(memories that could be compared, their pairs in either space)."""
@@ -331,8 +316,7 @@ def _apply_plan(tx: Connection, plan: TickPlan, now: int) -> Tick:
     # Whatever way they came: what brings memories asks at once, and this is asked of all.
     reject_repeats(tx, [summary.id for summary in examined], now)
     summaries.mark_consolidated(tx, examined)
-    hashes = {s.id: plan.hashes[s.id] for s in examined}
-    summaries.put_text_hashes(tx, {**plan.backfilled_hashes, **hashes})
+    summaries.put_text_hashes(tx, {s.id: plan.hashes[s.id] for s in examined})
     counts = Counter(decision.type for decision in applied)
     tick = Tick(
         at=now,

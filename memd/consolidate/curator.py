@@ -12,7 +12,6 @@ import anyio.to_thread
 
 from memd.belief import supersede
 from memd.belief.claims import statement_text
-from memd.belief.decide import VALUE_KINDS
 from memd.belief.proof import QUOTE_CHARACTERS_MAX, QuotedNote
 from memd.consolidate import forget, projects, scrub, sources
 from memd.consolidate.eraser import Eraser
@@ -23,6 +22,7 @@ from memd.consolidate.remember import NewMemory, RememberResult, remember
 from memd.errors import BadRequest
 from memd.models import (
     SETTINGS_NODE,
+    STATED_KINDS,
     Authority,
     Draft,
     EdgeType,
@@ -36,6 +36,7 @@ from memd.store import ledger, links, summaries
 from memd.store.database import Connection, Database
 from memd.store.judgments import initial_confidence
 from memd.text import digest, one_line, split_sentences, storable, strip_end, unique, words
+from memd.time_expressions import DAY_MS
 
 T = TypeVar("T")
 _TEXT_BYTES_MAX = 64 * 1024
@@ -43,12 +44,9 @@ _OWN_TITLE_CHARACTERS_MAX = 90
 """A title made from the text."""
 _TITLE_CHARACTERS_MAX = 200
 _TOPIC_KEY_CHARACTERS_MAX = 200
-_DAY_MS = 86_400_000
 
 
 EDITED_RULE = "edited"
-_STATED_KINDS = VALUE_KINDS | {Kind.TASK}
-"""Kinds whose title says what the text says; a piece of work has one of its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +175,7 @@ class Curator:
         expires_at = memory.expires_at
         is_task = memory.kind is Kind.TASK and memory.is_deliberate
         if is_task and expires_at is None and self.task_days:
-            expires_at = self.clock() + self.task_days * _DAY_MS
+            expires_at = self.clock() + self.task_days * DAY_MS
         origin = memory.origin
         if origin is not None and (part := self._redact_text(origin.part)) != origin.part:
             # Redacted, two origins would be one.
@@ -277,7 +275,7 @@ def with_title(tx: Connection, edit: MemoryEdit) -> MemoryEdit:
         return edit
     was, now = (_first_sentence(statement_text("", body)) for body in (old.body, edit.text))
     says_body = set(words(old.title.lower())) <= set(words(old.body.lower()))
-    is_named = now != was and says_body and old.kind in _STATED_KINDS
+    is_named = now != was and says_body and old.kind in STATED_KINDS
     return replace(edit, title=now) if is_named else edit
 
 

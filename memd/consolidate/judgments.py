@@ -18,13 +18,20 @@ from memd.consolidate import forget, near_duplicates
 from memd.consolidate.near_duplicates import JudgmentCandidate
 from memd.errors import BadRequest, UnknownId
 from memd.index.memory_index import MemoryIndex
-from memd.models import GLOBAL_PROJECT, Authority, EdgeType, Judgment, Stance, Summary, Supersession
+from memd.models import (
+    GLOBAL_PROJECT,
+    HIDING_RELATIONS,
+    Authority,
+    EdgeType,
+    Judgment,
+    Stance,
+    Summary,
+    Supersession,
+)
 from memd.store import judgments, links, projects, summaries
 from memd.store.database import Connection, Database
 from memd.text import one_line, storable
 
-HIDING_RELATIONS = frozenset({Stance.SUPERSEDES, Stance.DUPLICATE})
-"""Relations by which the first memory hides the other."""
 SEPARATING_RELATIONS = frozenset(Stance) - HIDING_RELATIONS
 """Relations after which no rule may hide one of the pair behind the other."""
 ASKED_RULE = "asked"

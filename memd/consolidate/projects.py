@@ -16,7 +16,7 @@ from memd.belief.standing import find_objection
 from memd.belief.supersede import hide
 from memd.directories import read_worktree_path
 from memd.errors import BadRequest
-from memd.models import GLOBAL_PROJECT, SCRATCH_PROJECT, Project, Summary
+from memd.models import GLOBAL_PROJECT, PLACELESS_PROJECTS, SCRATCH_PROJECT, Project, Summary
 from memd.store import ledger, links, projects, summaries
 from memd.store.database import Connection
 from memd.text import one_line
@@ -25,8 +25,7 @@ PROJECT_MERGE_RULE = "project-merge"
 _NOTE = "merged:"
 """With the key of the merged project: the name of the note by which the merge can be undone."""
 _NAME_CHARACTERS_MAX = 100
-_FIXED_KEYS = frozenset({GLOBAL_PROJECT, SCRATCH_PROJECT})
-_RESERVED_NAMES = _FIXED_KEYS | {"current", "all"}
+_RESERVED_NAMES = PLACELESS_PROJECTS | {"current", "all"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +61,7 @@ def plan_merge(tx: Connection, source_key: str, into_key: str, now: int) -> Proj
     source, into = _get_project(tx, source_key), _get_project(tx, into_key)
     if source.id == into.id:
         raise BadRequest(f"project: {source.name} ({source.key}) is that project already")
-    if _FIXED_KEYS & {source.key, into.key}:
+    if PLACELESS_PROJECTS & {source.key, into.key}:
         raise BadRequest(
             f"project: {GLOBAL_PROJECT} and {SCRATCH_PROJECT} are no directories; nothing can be"
             " merged with them"
@@ -182,7 +181,7 @@ def rename_project(tx: Connection, key: str, name: str) -> Project:
             f"name: at most {_NAME_CHARACTERS_MAX} characters on one line without /, and none of"
             f" {', '.join(sorted(_RESERVED_NAMES))}"
         )
-    if project.key in _FIXED_KEYS:
+    if project.key in PLACELESS_PROJECTS:
         raise BadRequest(f"project: {project.key} keeps its name")
     for other in projects.find_projects(tx, tidy):
         if other.id != project.id:

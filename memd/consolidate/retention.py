@@ -21,6 +21,7 @@ from memd.store import erasure, ledger, vectors
 from memd.store.database import Connection, Database
 from memd.store.queries import compact_json
 from memd.text import digest
+from memd.time_expressions import DAY_MS, WEEK_MS
 from memd.wakeup import AutoResetEvent
 
 _SPOKEN_KINDS = (
@@ -40,8 +41,6 @@ _TELLING_KEYS = frozenset(
 _TELLING_CHARACTERS_MAX = 400
 _DEPTH_MAX = 3
 
-DAY_MS = 86_400_000
-_WEEK_MS = 7 * DAY_MS
 _CLOCK_JUMP_MS = 14 * DAY_MS
 """If the last round was so long ago, the machine was off or its clock is wrong."""
 _CHECK_INTERVAL_S = 600.0
@@ -133,7 +132,7 @@ class Retention:
         if not is_first and last is not None and last.is_within(_CLOCK_JUMP_MS, now):
             await self.apply()
             return
-        is_over = preview and not preview.is_within(DAY_MS if is_first else _WEEK_MS, now)
+        is_over = preview and not preview.is_within(DAY_MS if is_first else WEEK_MS, now)
         if preview is None or (is_over and is_first and preview.is_empty):
             await self._save_state(replace(self._state, preview=await self.preview()))
         elif is_over:

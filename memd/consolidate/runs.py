@@ -24,7 +24,7 @@ from memd.consolidate import judgments as judging
 from memd.consolidate import projects
 from memd.consolidate.forget import require_memory
 from memd.errors import BadRequest
-from memd.models import RELATION_WORDS, Authority, EdgeType, Stance, Supersession
+from memd.models import HIDING_RELATIONS, RELATION_WORDS, Authority, EdgeType, Stance, Supersession
 from memd.store import judgments, links, reviews, summaries
 from memd.store.database import Connection
 from memd.store.reviews import Change, latest_changes
@@ -98,30 +98,29 @@ def write_decision(tx: Connection, decision: Decision, run: int, now: int) -> bo
     )  # fmt: skip
 
 
-def undo(tx: Connection, target: UndoTarget, now: int, *, dry_run: bool = False) -> UndoResult:
+def undo(tx: Connection, target: UndoTarget, now: int) -> UndoResult:
     """Undo decisions. BadRequest if there is nothing to undo, UnknownId if there is no such memory."""
     if target.run is not None:
         hidden, opposed = _find_decisions_of_run(tx, target.run)
     else:
         hidden, opposed = _find_decisions_about(tx, target.one or 0, target.other)
-    if not dry_run:
-        for past in hidden:
-            links.undo_supersession(tx, past.id, now)
-            merged = summaries.get_summary(tx, past.newer_id)
-            if merged is not None and merged.rule == MERGED:  # it says nothing of its own
-                summaries.renew_summary(tx, merged.id, at=merged.at, expires_at=now, now=now)
-        for newer, older in opposed:
-            for rule in _RULES:
-                drop_contradiction(tx, newer, older, rule)
-            if judgments.stance_between(tx, newer, older) is None:
-                judgments.put_judgment(
-                    tx, newer_id=newer, older_id=older, relation=Stance.COMPATIBLE,
-                    reason=_UNDO_REASON, who="user", at=now,
-                )  # fmt: skip
-        if target.run is not None:
-            links.mark_run_undone(tx, target.run, now)
+    for past in hidden:
+        links.undo_supersession(tx, past.id, now)
+        merged = summaries.get_summary(tx, past.newer_id)
+        if merged is not None and merged.rule == MERGED:  # it says nothing of its own
+            summaries.renew_summary(tx, merged.id, at=merged.at, expires_at=now, now=now)
+    for newer, older in opposed:
+        for rule in _RULES:
+            drop_contradiction(tx, newer, older, rule)
+        if judgments.stance_between(tx, newer, older) is None:
+            judgments.put_judgment(
+                tx, newer_id=newer, older_id=older, relation=Stance.COMPATIBLE,
+                reason=_UNDO_REASON, who="user", at=now,
+            )  # fmt: skip
+    if target.run is not None:
+        links.mark_run_undone(tx, target.run, now)
     pairs = tuple((past.newer_id, past.older_id) for past in hidden)
-    return UndoResult(target.run, pairs, tuple(opposed), dry_run)
+    return UndoResult(target.run, pairs, tuple(opposed))
 
 
 _Decisions = tuple[list[Supersession], list[tuple[int, int]]]
@@ -259,7 +258,7 @@ def _find_words(change: Change) -> tuple[str, str, str]:
         "judged": (
             f"{one} {RELATION_WORDS.get(text, text)} {other}",
             f"{other} is shown again beside {one}"
-            if text in judging.HIDING_RELATIONS
+            if text in HIDING_RELATIONS
             else "the judgment goes, and what held before holds again",
             "",
         ),

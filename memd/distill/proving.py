@@ -32,11 +32,12 @@ from memd.paths import name_device
 from memd.store import events, projects, summaries, usage
 from memd.store.database import Connection
 from memd.store.events import TurnFilter, match_turns
+from memd.time_expressions import DAY_MS
 
 _QUOTES = frozenset('"“”„«»「」『』')
 _TYPED_CHARACTERS_MAX = 800
 """A message up to this length was typed, whatever of it looks unusual, unless it is marked as shown."""
-WAIT_MS = 86_400_000
+WAIT_MS = DAY_MS
 """How long a note waits for the words that prove it: a day."""
 _COMMAND_ARGUMENTS = re.compile(r"<command-args>(.*?)</command-args>", re.DOTALL)
 _HIDDEN = re.compile(r"<!--.*?(?:-->|\Z)", re.DOTALL)

@@ -24,7 +24,6 @@ import anyio.to_thread
 from memd import log
 from memd.belief.claims import statement_text
 from memd.belief.compare import compare
-from memd.belief.decide import VALUE_KINDS
 from memd.config import DistillConfig
 from memd.distill.distiller import plan_episodes
 from memd.distill.due import DueBatch, DueRequest, read_context
@@ -32,7 +31,7 @@ from memd.distill.episodes import find_sender, slot_uid, split_episodes, uid_bes
 from memd.distill.transaction import EpisodePlan, delete_summaries, write_episode
 from memd.distill.work import join_all
 from memd.errors import MemdError
-from memd.models import Authority, Draft, EventKind, Kind, Session, Summary
+from memd.models import STATED_KINDS, Authority, Draft, EventKind, Session, Summary
 from memd.store import events, judgments, ledger, links, projects, summaries, usage
 from memd.store.database import Connection, Database
 from memd.text import content_stems
@@ -49,8 +48,6 @@ _FORGETTABLE_SLOTS = (*_FORGETTABLE, *(f"{name}/{i}" for name in _FORGETTABLE fo
 _WHOLE_TURN_SLOTS = ("turn", "session")
 """Slots that hold the same memory whatever it says."""
 _SAME_PLACE, _SAME_TEXT, _SAME_STATEMENT, _SAME_SOURCE = 8, 6, 4, 2
-_STATEMENT_KINDS = VALUE_KINDS | {Kind.TASK}
-_ASSERTED_KINDS = _STATEMENT_KINDS | {Kind.INSTRUCTION, Kind.PREFERENCE}
 ASSERTED_EARLIER = "an earlier version asserted it"
 """Why something is kept, marked and shown after others."""
 _SIMILAR_JACCARD = 0.5
@@ -91,10 +88,6 @@ class SessionRewrite:
 
 class SessionChanged(Exception):
     """Events have come or gone since the session was read."""
-
-
-class _Preview(Exception):
-    """Rolls back the transaction of a preview, and carries its changes."""
 
 
 def report_changes(changes: Sequence[MemoryChange], *, is_dry_run: bool) -> dict[str, Any]:
@@ -219,7 +212,9 @@ class Redistiller:
                     break
                 for part in _slice_steps(rewrite.plans):
                     step = partial(rewrite_episodes, rewrite=rewrite, part=part, now=self.clock())
-                    changes += await self._write(step, is_dry_run=is_dry_run)
+                    began = anyio.current_time()
+                    changes += await (self.db.rehearse if is_dry_run else self.db.write)(step)
+                    await self._pause(began)
             except SessionChanged:
                 continue
             except MemdError as error:
@@ -247,17 +242,6 @@ class Redistiller:
         await self._pause(began)
         return rewrite
 
-    async def _write(
-        self, work: Callable[[Connection], list[MemoryChange]], *, is_dry_run: bool
-    ) -> list[MemoryChange]:
-        began = anyio.current_time()
-        try:
-            return await self.db.write(partial(_preview, work=work) if is_dry_run else work)
-        except _Preview as done:
-            return list(done.args[0])
-        finally:
-            await self._pause(began)
-
     async def _pause(self, began: float) -> None:
         """Leave the machine to others. Somebody who waits for the run gets half of a core."""
         share = 1 if self._waiting else _PAUSE_SHARE
@@ -268,10 +252,6 @@ class Redistiller:
 def _slice_steps(of: Sequence[object]) -> list[slice]:
     """The parts that are worked on between two pauses."""
     return [slice(at, at + _EPISODES_PER_STEP) for at in range(0, len(of), _EPISODES_PER_STEP)]
-
-
-def _preview(tx: Connection, work: Callable[[Connection], list[MemoryChange]]) -> list[MemoryChange]:  # fmt: skip
-    raise _Preview(work(tx))
 
 
 def begin_if_outdated(tx: Connection) -> None:
@@ -356,7 +336,7 @@ def _rate_match(old: Summary, draft: Draft, episode: str, rewrite: SessionRewrit
     is_own_place = old.uid in (uid, uid_beside(uid))
     if is_own_place and draft.slot.partition("/")[0] in _WHOLE_TURN_SLOTS:
         return _SAME_PLACE + 1
-    are_statements = {old.kind, draft.kind} <= _STATEMENT_KINDS
+    are_statements = {old.kind, draft.kind} <= set(STATED_KINDS)
     if old.kind is not draft.kind and not are_statements:
         return 0
     if (old.title, old.body) == (draft.title, draft.body):
@@ -467,7 +447,7 @@ def _explain_why_kept(
             "written by a model": one.rule.startswith(summaries.MODEL_RULE_PREFIX),
             "a question was answered with it": one.id in used,
             "said elsewhere, too": not is_said and one.duplicates > 1,
-            ASSERTED_EARLIER: not is_said and one.kind in _ASSERTED_KINDS,
+            ASSERTED_EARLIER: not is_said and one.kind in STATED_KINDS,
         }
         return next((reason for reason, is_so in reasons.items() if is_so), "")
 

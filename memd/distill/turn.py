@@ -40,6 +40,7 @@ from memd.distill.vetoes import SPEECH
 from memd.distill.work import Work, has_outcome, read_work
 from memd.machine_text import read_plan_text
 from memd.models import (
+    ORDER_KINDS,
     SETTINGS_NODE,
     Authority,
     Draft,
@@ -264,7 +265,6 @@ def _link_settings(
 
 # ── Where a statement holds, as its speaker says it ───────────────────────────────────────────────
 
-SCOPED_KINDS = frozenset({Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE})
 _SCOPE_FILES_MAX = 2
 _SCOPES = ("everywhere", "repository", "branch", "session", "tests")
 
@@ -282,7 +282,7 @@ def scope_tags(draft: Draft, branch: str = "") -> tuple[str, ...]:
 
     `branch`: the git branch on which he said it; empty if unknown.
     """
-    if draft.kind not in SCOPED_KINDS or draft.authority < Authority.USER_PROMPT:
+    if draft.kind not in ORDER_KINDS or draft.authority < Authority.USER_PROMPT:
         return draft.tags
     said = "\n".join((draft.title, *(one.quote for one in draft.sources[:1])))
     found = (f"{one}:{branch}" if one == OF_BRANCH and branch else one for one in find_scopes(said))

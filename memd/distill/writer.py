@@ -30,9 +30,9 @@ from memd.patterns import Table, compile_lazily
 from memd.store import events, ledger, links, projects, summaries
 from memd.store.database import Connection, Database
 from memd.text import PRIVATE, fold, is_stop_word, split_identifier, stem, terms, words
+from memd.time_expressions import DAY_MS
 from memd.wakeup import AutoResetEvent
 
-DAY_MS = 86_400_000
 """The budget counts UTC days, and a turn that is older than a day stays as it is."""
 TURNS_MAX = 1_000
 """Turns of the last day that one query considers."""

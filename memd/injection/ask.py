@@ -17,10 +17,9 @@ from memd.config import NotesConfig
 from memd.distill.episodes import EpisodeContext, Story, read_story
 from memd.distill.proving import own_parts
 from memd.injection.learned import ExchangeForm, estimate, is_told
-from memd.models import EventKind, Session
+from memd.models import STATED_KINDS, EventKind, Session
 from memd.store import events, projects, session_context, usage
 from memd.store.database import Connection, Database
-from memd.store.reviews import STATED_KINDS
 from memd.text import one_line
 
 EXPECTED_MIN = 1.3

@@ -35,6 +35,7 @@ from memd.store import events, summaries, usage
 from memd.store.database import Connection, Database
 from memd.store.usage import Compared, Cost, JudgedInjection, ToldWeek
 from memd.text import content_stems
+from memd.time_expressions import DAY_MS
 from memd.wakeup import AutoResetEvent
 
 Outcome = Literal["used", "overruled", "ignored", "untraceable"]
@@ -317,7 +318,7 @@ class CostMeter:
 
     def add(self, what: str, tokens: int, wait_s: float = 0.0) -> None:
         """Count one thing that an agent got, and how long it waited for it."""
-        self._add(self._clock() // usage.DAY_MS, what, Cost(1, tokens, round(wait_s * 1000)))
+        self._add(self._clock() // DAY_MS, what, Cost(1, tokens, round(wait_s * 1000)))
 
     def _add(self, day: int, what: str, cost: Cost) -> None:
         self._pending[day, what] = self._pending.get((day, what), Cost()) + cost

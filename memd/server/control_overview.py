@@ -18,7 +18,7 @@ from memd.errors import BadRequest
 from memd.injection import page
 from memd.injection.outcomes import judge_session
 from memd.machine_text import USER, find_prompt_origin
-from memd.models import Authority, Event, EventKind, Kind, Session, Summary
+from memd.models import RULE_KINDS, Authority, Event, EventKind, Kind, Session, Summary
 from memd.server import requests
 from memd.server.jsonrpc import JsonObject, to_plain
 from memd.server.scope import ALL, Caller, ControlCall
@@ -27,16 +27,15 @@ from memd.store import events, judgments, lists, projects, session_context, summ
 from memd.store.database import Connection
 from memd.store.filter import Filter
 from memd.store.lists import NEWEST, Cursor, MemoryChoice, TimeGrid
+from memd.time_expressions import WEEK_MS
 
 T = TypeVar("T")
 
-_RULE_KINDS = (Kind.INSTRUCTION, Kind.PREFERENCE)
 _SLOW_S = 0.2
 """Counting that takes longer is not done again within `_SLOW_KEPT_MS`."""
 _SLOW_KEPT_MS = 60_000
 _SLOW_MAX = 32
 _FILES_MAX = 50
-_WEEK_MS = 7 * 86_400_000
 
 
 class OverviewControl:
@@ -76,7 +75,7 @@ class OverviewControl:
             span = lists.find_time_span(tx, ids)
             return {
                 "pinned": list_newest(pinned=True),
-                "rules": list_newest(*_RULE_KINDS),
+                "rules": list_newest(*RULE_KINDS),
                 "decisions": list_newest(Kind.DECISION),
                 "tasks": list_newest(Kind.TASK),
                 "failures": lists.read_in_order(tx, [one.id for one in failed]),
@@ -88,7 +87,7 @@ class OverviewControl:
                 "last_at": span and span[1],
             }
 
-        since = now - _WEEK_MS
+        since = now - WEEK_MS
         kinds = await self._count(("kinds", ids), lambda tx: lists.count_kinds(tx, ids, since))
         return {**to_plain(await self._app.db.read(read)), "kinds": to_plain(kinds)}
 

@@ -16,7 +16,7 @@ from memd.consolidate.sources import Origin
 from memd.distill.proving import prove_note
 from memd.distill.text import score_quality
 from memd.errors import BadRequest
-from memd.models import GLOBAL_PROJECT, SIGNIFICANCE_TAG, Authority, Kind, Tier
+from memd.models import GLOBAL_PROJECT, ORDER_KINDS, SIGNIFICANCE_TAG, Authority, Tier
 from memd.paths import name_device
 from memd.server import requests, scope
 from memd.server.scope import ALL, CURRENT, AgentLimits, Caller, ScopeResolver, choose_session
@@ -24,7 +24,6 @@ from memd.store import projects
 from memd.text import unique
 from memd.time_expressions import parse_duration, parse_start
 
-_USERS_KINDS = frozenset({Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE})
 _FRONT_MATTER_QUALITY = 0.2
 _QUOTES_MAX = 5
 """Quotations of a client's note that are looked for in the record."""
@@ -89,7 +88,7 @@ class MemoryMaker:
             lambda tx: prove_note(tx, quoted, memory.session, key, at)
         )
         if isinstance(found, Unproved):
-            if memory.kind in _USERS_KINDS and found.evidence and not found.evidence.stood:
+            if memory.kind in ORDER_KINDS and found.evidence and not found.evidence.stood:
                 # What a page says is no rule, and no decision.
                 found = replace(found, evidence=None)
             return replace(memory, evidence=found.evidence), found

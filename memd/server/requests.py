@@ -446,7 +446,7 @@ class ActivityRequest(ScopedRequest):
     """
 
     since: Number
-    step_ms: Annotated[int, Field(ge=60_000, le=366 * 86_400_000), WHOLE_NUMBER]
+    step_ms: Annotated[int, Field(ge=60_000, le=366 * DAY_MS), WHOLE_NUMBER]
     steps: Annotated[int, Field(ge=1, le=STEPS_MAX), WHOLE_NUMBER]
 
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import replace
 from typing import Any
 
-from memd.models import GLOBAL_PROJECT, SCRATCH_PROJECT
+from memd.models import PLACELESS_PROJECTS
 from memd.sharing.records import (
     EDGE,
     FORGET,
@@ -192,8 +192,6 @@ def about_memory(said: SharedRow) -> dict[str, Any]:
 
 # ── Changes ───────────────────────────────────────────────────────────────────────────────────────
 
-_PLACELESS = frozenset({GLOBAL_PROJECT, SCRATCH_PROJECT})
-
 
 class ChangeNoter(KnownVault):
     """Notes changes, in the caller's transaction."""
@@ -265,7 +263,7 @@ class ChangeNoter(KnownVault):
         for key, (label, made_at) in statements.projects_with_memories(self._tx).items():
             known = sharing.read_register(self._tx, name := (PROJECT, hash_key(key), "", ""))
             shown = self._show_project(key, label)
-            if key not in _PLACELESS and (known is None or known.shown != shown):
+            if key not in PLACELESS_PROJECTS and (known is None or known.shown != shown):
                 self._write_version(known, name, 0, self._now if known else made_at, shown)
         for key, into, at in statements.aliases(self._tx):
             self._note_same(key, into, at)

@@ -11,7 +11,7 @@ from typing import Any
 from memd.belief import rejections
 from memd.belief.decide import VALUE_KINDS
 from memd.belief.supersede import TOPIC_KEY_RULE, find_similar, settle_changed_values
-from memd.models import Project, Stance
+from memd.models import HIDING_RELATIONS, Project, Stance
 from memd.sharing import merge
 from memd.sharing.changes import (
     REMOTE_NOTE,
@@ -46,7 +46,6 @@ from memd.store.statements import SYNC_RULE, MemoryHead
 
 _COMPARED_MAX = 500
 """Memories of one sync that are compared with those here at once; of more, consolidation does it little by little."""
-_HIDING = frozenset({Stance.SUPERSEDES, Stance.DUPLICATE})
 
 
 @dataclass(slots=True)
@@ -345,7 +344,7 @@ class Replica(ChangeNoter):
             if said.content is None:
                 continue
             newer, relation = said.content[:2]
-            if Stance(relation) in _HIDING:
+            if Stance(relation) in HIDING_RELATIONS:
                 directed[pair] = self._ref(newer)
             else:
                 separated.add(pair)

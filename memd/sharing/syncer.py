@@ -4,7 +4,6 @@ Whatever is interrupted is done again the next time: a batch is merged and its p
 transaction, and what was appended without being noted is read back as one's own.
 """
 
-import contextlib
 import json
 import re
 from collections.abc import (
@@ -41,13 +40,13 @@ from memd.sharing.records import (
 from memd.sharing.replica import MergeOutcome, Replica
 from memd.store import erasure, ledger, session_context, sharing, statements
 from memd.store.database import Connection, Database
+from memd.time_expressions import DAY_MS
 
 _T = TypeVar("_T")
 _PART = 200
 """Memories or records in one transaction: a tenth of a second in which nothing else is written."""
 _WAIT_DAYS_MAX = 7
 """How long a batch is merged again because it refers to memories that have not come."""
-_DAY_MS = 86_400_000
 _ERASED_MAX = 500
 """Memories that are forgotten in one request."""
 _DEVICE_NOTE = "sync device"
@@ -98,10 +97,6 @@ class SyncReport:
     """Id → name of every other device whose records were read."""
     same: list[SameRemote] = field(default_factory=list)
     """Projects that are clones of one repository, and that the user may let be one."""
-
-
-class _Rehearsed(Exception):  # it ends a rehearsal, and is no error
-    """Ends the transaction of a dry run, so that nothing of it stays."""
 
 
 @dataclass(eq=False)
@@ -231,10 +226,8 @@ class _Run:
                 1 for _ in self._replica(tx).own_records(sent, self._find_gone(tx))
             )
             self.report.same = self._find_clones(tx)
-            raise _Rehearsed
 
-        with contextlib.suppress(_Rehearsed):
-            await self.syncer.db.write(try_out)
+        await self.syncer.db.rehearse(try_out)
         return self.report
 
     # ── Reading ──────────────────────────────────────────────────────────────────────────────────
@@ -354,7 +347,7 @@ class _Run:
         """Note how far a log was read; not beyond a batch that waits, but for a week at most."""
         before, since = self._cursors.get(device, ("", self.syncer.clock()))
         waits = any(batch.device == device for batch in self._waiting)
-        if not waits or self.syncer.clock() - since > _WAIT_DAYS_MAX * _DAY_MS:
+        if not waits or self.syncer.clock() - since > _WAIT_DAYS_MAX * DAY_MS:
             sharing.write_cursor(tx, self.place, device, position, self.syncer.clock())
         elif not before:
             sharing.write_cursor(tx, self.place, device, "", since)

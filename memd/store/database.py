@@ -91,6 +91,10 @@ _TRANSLATIONS: dict[type[apsw.Error], type[VaultError]] = {
 }
 
 
+class _Rehearsed(Exception):  # it ends a rehearsal, and is no error
+    """Rolls its transaction back."""
+
+
 class Database:
     """An open vault. Close it; `open_database` does that for you."""
 
@@ -131,6 +135,18 @@ class Database:
         """`write` without waiting for the disk: for what a killed process must keep and a power failure may take."""
         run = partial(self._write_unsynced_now, work)
         return await anyio.to_thread.run_sync(run, limiter=self._write_limit)
+
+    async def rehearse(self, work: Callable[[Connection], T]) -> T:
+        """Return what `write` would return now, and write nothing."""
+        results: list[T] = []
+
+        def work_and_roll_back(tx: Connection) -> None:
+            results.append(work(tx))
+            raise _Rehearsed
+
+        with contextlib.suppress(_Rehearsed):
+            await self.write(work_and_roll_back)
+        return results[0]
 
     async def read(self, work: Callable[[Connection], T]) -> T:
         """Run `work` on one snapshot, off the event loop."""

@@ -31,6 +31,7 @@ from memd.store import (
 from memd.store.database import Connection, Database, translate_errors
 from memd.store.queries import count_rows, fetch_all, fetch_ids, fetch_int, insert_row
 from memd.store.vectors import STRIDE
+from memd.time_expressions import DAY_MS
 
 _CLOCK_SLACK_MS = 300_000
 """How far the clocks of two programs may differ."""
@@ -270,7 +271,7 @@ def _check_clock(tx: Connection, now: int) -> Finding:
 def _check_sync(tx: Connection, now: int) -> Iterator[Finding]:
     """A finding for every place that this vault was synced with."""
     for place in sharing.read_places(tx):
-        days = (now - place.synced_at) // 86_400_000
+        days = (now - place.synced_at) // DAY_MS
         if days < _SYNC_DAYS_MAX:
             yield Finding("sync", "ok", f"synced with {place.place}")
         else:

@@ -17,6 +17,7 @@ from memd.store.judgments import AUTHORITY
 from memd.store.projects import sessions
 from memd.store.queries import count_rows, fetch_all, fetch_int
 from memd.store.summaries import summaries_by_ids
+from memd.time_expressions import DAY_MS
 
 Cursor = tuple[int, int]
 """(time in UTC milliseconds, id) of the last row of the page before."""
@@ -164,7 +165,7 @@ def latest_pairs(
 # ── Activity ─────────────────────────────────────────────────────────────────────────────────────
 
 
-_LONG_MS = 100 * 86_400_000
+_LONG_MS = 100 * DAY_MS
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,18 +10,17 @@ from typing import Literal, get_args
 
 from apsw import Connection
 
-from memd.models import GLOBAL_PROJECT, Authority, Kind, Summary, Tier
+from memd.models import GLOBAL_PROJECT, RULE_KINDS, STATED_KINDS, Authority, Summary, Tier
 from memd.store.filter import HIDES, NOT_SUPERSEDED, marks
 from memd.store.queries import fetch_all, fetch_first, fetch_ids, has_rows
 from memd.store.summaries import summaries_by_ids
+from memd.time_expressions import DAY_MS
 
 Verdict = Literal["kept", "seen", "everywhere", "rejected"]
 VERDICTS: tuple[Verdict, ...] = get_args(Verdict)
-STATED_KINDS = (Kind.DECISION, Kind.FACT, Kind.INSTRUCTION, Kind.NOTE, Kind.PREFERENCE, Kind.TASK)
-"""Kinds that state something; the others tell what was done, and wait in the inbox only if an agent noted them."""
 UNUSED_MIN = 8
 """Sessions in a row that were shown a memory and did not use it, after which the user is asked whether it still holds."""
-OLD_MS = 180 * 86_400_000
+OLD_MS = 180 * DAY_MS
 """The age from which a statement that was never used is asked about, and again after as long."""
 _IS_UNUSED = (
     f"EXISTS (SELECT 1 FROM uses u WHERE u.summary_id = s.id AND u.ignored >= {UNUSED_MIN})"
@@ -124,7 +123,7 @@ def describe_doubts(tx: Connection, summaries: Iterable[Summary], now: int) -> d
         if ignored >= UNUSED_MIN:
             doubts[one.id] = f"shown in {ignored} sessions, never used"
         elif one.kind in STATED_KINDS and not used and one.at < now - OLD_MS:
-            doubts[one.id] = f"noted {(now - one.at) // 86_400_000} days ago, never used"
+            doubts[one.id] = f"noted {(now - one.at) // DAY_MS} days ago, never used"
     return doubts
 
 
@@ -164,7 +163,6 @@ def _waiting_condition(
 
 # ── Rules ─────────────────────────────────────────────────────────────────────────────────────────
 
-RULE_KINDS = (Kind.INSTRUCTION, Kind.PREFERENCE)
 _RULES_MAX = 500
 
 

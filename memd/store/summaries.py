@@ -13,7 +13,16 @@ from typing import Any
 import apsw
 from apsw import Connection
 
-from memd.models import UNPROVED_MARK, Authority, Draft, Kind, Summary, Tier, noted_rule
+from memd.models import (
+    STATED_KINDS,
+    UNPROVED_MARK,
+    Authority,
+    Draft,
+    Kind,
+    Summary,
+    Tier,
+    noted_rule,
+)
 from memd.store import judgments, ledger
 from memd.store.filter import HIDES, NOT_SUPERSEDED, Filter, marks
 from memd.store.queries import (
@@ -346,8 +355,6 @@ def delete_summary(tx: Connection, summary_id: int) -> None:
 # is written in the memory's transaction, because a statement must find the one that it repeats or
 # replaces before the index has seen either.
 
-KEYED_KINDS = (Kind.DECISION, Kind.FACT, Kind.INSTRUCTION, Kind.NOTE, Kind.PREFERENCE, Kind.TASK)
-"""Kinds that may be repeated, corrected, revoked or done."""
 _QUOTED = re.compile(r"“(.+?)”$", re.MULTILINE)
 _KEYED_CHARACTERS = 1_000
 """Characters of a body without quotations from which keys are taken."""
@@ -361,7 +368,7 @@ KEYS_BUILT_NOTE = "cues:3"
 
 def lookup_keys(kind: Kind, title: str, body: str) -> frozenset[str]:
     """The lookup keys of a memory; some kinds have none."""
-    if kind not in KEYED_KINDS:
+    if kind not in STATED_KINDS:
         return frozenset()
     stems = content_stems(" ".join((title, *(_QUOTED.findall(body) or [body[:_KEYED_CHARACTERS]]))))
     return frozenset(list(dict.fromkeys(stems))[:_KEYS_MAX])
@@ -431,8 +438,8 @@ def build_lookup_keys(tx: Connection) -> None:
     """Write the keys of memories that are older than the table, once in a vault's life."""
     if ledger.read_note(tx, KEYS_BUILT_NOTE):
         return
-    sql = f"SELECT id, kind, title, body FROM summaries WHERE kind IN ({marks(KEYED_KINDS)})"
-    for number, kind, title, body in fetch_all(tx, sql, KEYED_KINDS):
+    sql = f"SELECT id, kind, title, body FROM summaries WHERE kind IN ({marks(STATED_KINDS)})"
+    for number, kind, title, body in fetch_all(tx, sql, STATED_KINDS):
         put_lookup_keys(tx, number, Kind(kind), title, body)
     ledger.write_note(tx, KEYS_BUILT_NOTE, "1")
 
@@ -465,13 +472,15 @@ def find_equal_texts(
     }
 
 
-def list_unhashed_summaries(tx: Connection, below: int, limit: int) -> list[tuple[int, str, str]]:
-    """(id, title, body) of the next consolidated summaries below an id that have no text hash."""
-    sql = (
-        "SELECT s.id, s.title, s.body FROM summaries s WHERE s.id < ? AND s.consolidated"
-        " AND NOT EXISTS (SELECT 1 FROM forms f WHERE f.summary_id = s.id) ORDER BY s.id DESC LIMIT ?"
-    )
-    return fetch_all(tx, sql, (below, limit))
+def list_unhashed_summaries(tx: Connection) -> list[int]:
+    """The summaries without a text hash, which are those that were not examined yet, and few others."""
+    return fetch_ids(tx, "SELECT id FROM summaries EXCEPT SELECT summary_id FROM forms")
+
+
+def reopen_summaries(tx: Connection, summary_ids: Iterable[int]) -> None:
+    """Have these summaries consolidated again."""
+    sql = "UPDATE summaries SET consolidated = 0 WHERE id = ? AND consolidated"
+    tx.executemany(sql, [(number,) for number in summary_ids])
 
 
 # ── Turns that a model may rewrite ─────────────────────────────────────────────────────────────

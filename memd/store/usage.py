@@ -20,6 +20,7 @@ from memd.store.queries import (
 )
 from memd.store.types import SummaryPair, SummaryUse
 from memd.text import storable
+from memd.time_expressions import DAY_MS
 
 
 def record_uses(
@@ -328,7 +329,6 @@ def count_unanswered_asks(tx: Connection, project_id: int, client: str, latest: 
 
 # ── Injections by weeks, their outcomes and their costs; and the sessions that got none ─────────
 
-DAY_MS = 86_400_000
 WEEK_DAYS = 7
 SESSIONS_COMPARED_MAX = 1_000
 """The latest sessions that are compared."""

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field, replace
 
 from memd.models import Kind
 from memd.text import digest, one_line, unique
+from memd.time_expressions import TIME_MAX_MS
 
 TEXT_BYTES_MAX = 40_000
 """A longer text is cut into several memories; a memory holds 64 KiB."""
@@ -18,8 +19,6 @@ _FILE_CHARACTERS_MAX = 1_000
 _PART_CHARACTERS_MAX = 400
 _SECONDS_MAX = 10**11
 """A smaller number is a time in seconds: in milliseconds it would be before April 1973."""
-_TIME_MS_MAX = 253_402_300_799_999
-"""The end of the year 9999."""
 _NANOSECONDS_MAX = 10**19
 """A number between these two is a time in micro- or nanoseconds."""
 _EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
@@ -119,7 +118,7 @@ def parse_time_ms(value: object) -> int | None:
             found = int(whole)
             if found < _SECONDS_MAX:
                 found = found * 1000 + int(f"{fraction}000"[:3])
-            while found > _TIME_MS_MAX and found < _NANOSECONDS_MAX:
+            while found > TIME_MAX_MS and found < _NANOSECONDS_MAX:
                 found //= 1000
         else:
             when = dt.datetime.fromisoformat(text)
@@ -127,4 +126,4 @@ def parse_time_ms(value: object) -> int | None:
             found = (when - _EPOCH) // dt.timedelta(milliseconds=1)
     except (ValueError, OverflowError):
         return None
-    return found if 0 <= found <= _TIME_MS_MAX else None
+    return found if 0 <= found <= TIME_MAX_MS else None

@@ -25,7 +25,7 @@ from memd import machine_text
 from memd.directories import is_below, is_directory_path
 from memd.models import BRANCH, BRANCH_CHARACTERS_MAX, COPY_ID, TITLE_EVENT
 from memd.transfer import claude_markup
-from memd.transfer.readers.base import ImportedPayload, SessionReader, read_object
+from memd.transfer.readers.base import TELL_BRANCH, ImportedPayload, SessionReader, read_object
 from memd.transfer.readers.base import get_mapping as _get_mapping
 from memd.transfer.readers.base import get_text as _get_string
 from memd.transfer.record import parse_time_ms
@@ -48,8 +48,6 @@ _CLIENT_AGENTS = ("acompact-", "aprompt_suggestion-", "aside_question-", "asessi
 _FINAL_STOP_REASONS = frozenset({"end_turn", "stop_sequence", "max_tokens", "refusal"})
 _SIDECHAIN = "sidechain"
 """The name of a subagent whose lines have no agent id, as older clients wrote them."""
-_TELL_BRANCH = frozenset({"UserPromptSubmit", "AgentText"})
-"""Payloads that carry the git branch: the prompt and, if its hook came late, what the agent says next."""
 _DETACHED = "HEAD"
 """What the client writes for a branch where none is checked out."""
 _OPEN_CALLS_MAX = 1_000
@@ -525,7 +523,7 @@ class TranscriptReader(SessionReader):
         if directory is not None:
             payload["cwd"] = directory
         branch = self._branches.get(thread.session, _DETACHED)
-        if name in _TELL_BRANCH and branch != _DETACHED and len(branch) <= BRANCH_CHARACTERS_MAX:
+        if name in TELL_BRANCH and branch != _DETACHED and len(branch) <= BRANCH_CHARACTERS_MAX:
             payload[BRANCH] = branch
         if thread.prompt_id is not None:
             payload["prompt_id"] = thread.prompt_id

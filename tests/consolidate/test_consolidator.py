@@ -4,7 +4,6 @@ import pytest
 
 from memd.belief.changes import CHANGED_VALUE_RULE
 from memd.config import ConsolidateConfig
-from memd.consolidate import consolidator as consolidate_consolidator
 from memd.consolidate.consolidator import Consolidator
 from memd.consolidate.runs import NEAR_DUPLICATE_RULE
 from memd.index import backfill
@@ -256,16 +255,16 @@ async def test_a_restatement_is_found_whatever_its_cosine(vault, clock, nudges, 
     assert vault.get(old).superseded_by == new
 
 
-async def test_memories_examined_before_hashes_existed_get_theirs(
-    vault, clock, nudges, monkeypatch
+async def test_memories_that_were_examined_and_lack_a_text_hash_are_examined_again(
+    vault, clock, nudges
 ):
-    monkeypatch.setattr(consolidate_consolidator, "_BACKFILLED_HASHES_MAX", 2)
     old = [vault.put(f"the {word} is cached") for word in ("menu", "cart", "page")]
     await vault.indexer.settle()
     await make(vault, clock, nudges, threshold=1.0).tick()
     vault.db.write_now(lambda tx: tx.execute("DELETE FROM forms"))
     consolidator = make(vault, clock, nudges, threshold=1.0)
-    assert [(await consolidator.tick()).has_more for _ in range(2)] == [True, False]
+    await consolidator.reopen_unhashed()
+    assert (await consolidator.tick()).examined == 3
     clock.advance(s=1)
     vault.put("Cached: the menu is")
     await vault.indexer.settle()
@@ -296,7 +295,7 @@ async def test_a_whole_run_is_undone_and_not_repeated(vault, consolidator, clock
     assert (tick.run, tick.superseded) == (1, 2)
     rehearsed = await consolidator.undo("r1", dry_run=True)
     assert sorted(older for _, older in rehearsed.shown) == old
-    assert vault.live() == [3, 4]
+    assert (rehearsed.is_dry_run, vault.live()) == (True, [3, 4])
     nudges.clear()
     assert sorted((await consolidator.undo("r1", dry_run=False)).shown) == [(3, 1), (4, 2)]
     assert nudges == [1]

@@ -6,14 +6,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from memd.consolidate import judgments
-from memd.consolidate.judgments import (
-    HIDING_RELATIONS,
-    SEPARATING_RELATIONS,
-    NewJudgment,
-    explain_refusal,
-)
+from memd.consolidate.judgments import SEPARATING_RELATIONS, NewJudgment, explain_refusal
 from memd.errors import BadRequest, UnknownId
-from memd.models import Authority, EdgeType, Kind, Stance
+from memd.models import HIDING_RELATIONS, Authority, EdgeType, Kind, Stance
 from memd.store import judgments as store_judgments
 from memd.store import links, summaries
 from tests.factories import make_summary

@@ -2,10 +2,11 @@ import anyio.to_thread
 import pytest
 
 from memd.config import RetentionConfig
-from memd.consolidate.retention import DAY_MS, Retention, compact_payload
+from memd.consolidate.retention import Retention, compact_payload
 from memd.models import EventKind, Kind
 from memd.recall.provenance import explain_node
 from memd.store import events, ledger, summaries
+from memd.time_expressions import DAY_MS
 
 OUTPUT = "line of output\n" * 200
 

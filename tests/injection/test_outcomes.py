@@ -15,7 +15,8 @@ from memd.injection.outcomes import (
 from memd.models import EventKind, Kind
 from memd.store import events, links, projects, reviews, session_context, summaries, usage
 from memd.store.reviews import Review
-from memd.store.usage import DAY_MS, Compared, Cost, NewInjection, ToldCounts
+from memd.store.usage import Compared, Cost, NewInjection, ToldCounts
+from memd.time_expressions import DAY_MS
 from tests.factories import AT, make_draft, make_new_event
 
 TITLE = "Retries live in `app/net/retry_policy.py`"

@@ -37,15 +37,14 @@ def test_a_memory_is_paired_with_at_most_limit_others_the_newest_first(db):
     db.write_now(work)
 
 
-def test_consolidated_summaries_without_a_hash_are_listed_newest_first(db):
+def test_consolidated_summaries_without_a_hash_are_consolidated_again(db):
     def work(tx):
         ids = [put(tx, uid) for uid in "abcd"]
         summaries.mark_consolidated(tx, list(summaries.summaries_by_ids(tx, ids[:3]).values()))
         summaries.put_text_hashes(tx, {ids[1]: 7})
-        assert summaries.list_unhashed_summaries(tx, 2**62, 9) == [
-            (ids[2], "c", ""),
-            (ids[0], "a", ""),
-        ]
-        assert summaries.list_unhashed_summaries(tx, ids[2], 1) == [(ids[0], "a", "")]
+        unhashed = summaries.list_unhashed_summaries(tx)
+        assert unhashed == [ids[0], ids[2], ids[3]]
+        summaries.reopen_summaries(tx, unhashed)
+        assert [one.id for one in summaries.to_consolidate(tx, 9)] == unhashed
 
     db.write_now(work)

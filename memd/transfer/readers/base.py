@@ -20,14 +20,13 @@ from memd import machine_text
 from memd.directories import is_directory_path, read_worktree_path
 from memd.errors import BadRequest
 from memd.models import BRANCH, BRANCH_CHARACTERS_MAX, REMOTE, TITLE_EVENT
+from memd.time_expressions import DAY_MS, TIME_MAX_MS
 from memd.transfer import claude_markup
 from memd.transfer.record import parse_time_ms
 
 _EARLIEST_MS = 1_262_304_000_000
 """The beginning of 2010, UTC: no agent is as old, so an earlier time is that of a clock which was not set."""
-_LATEST_MS = 253_402_300_799_999
-"""The end of the year 9999."""
-AHEAD_MS = 86_400_000
+AHEAD_MS = DAY_MS
 """A line may be a day younger than now, as clocks differ; a later time is none."""
 _WAITING_MAX = 2_000
 _WAITING_CHARACTERS_MAX = 32 * 1024 * 1024
@@ -43,7 +42,8 @@ _OPEN_CALLS_MAX = 1_000
 _BYTE_ORDER_MARK = "\ufeff"
 _OWN_TOOL = re.compile(r"(?:^|[_.:/-])mem_(?:search|timeline|why|get|remember|forget|pin|judge)$")
 """memd's tools, whatever a client puts before their names."""
-_TELL_BRANCH = frozenset({"UserPromptSubmit", "AgentText"})
+TELL_BRANCH = frozenset({"UserPromptSubmit", "AgentText"})
+"""Payloads that carry the git branch: the prompt and, if its hook came late, what the agent says next."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,7 +60,7 @@ class PayloadQueue:
     """The payloads of one file, in the order of its lines; those of a session wait together."""
 
     skipped: Counter[str] = field(default_factory=Counter)
-    latest: int = _LATEST_MS
+    latest: int = TIME_MAX_MS
     """UTC milliseconds; a later time is absurd."""
     at: int | None = None
     """When the last line with a time was written, UTC milliseconds."""
@@ -424,7 +424,7 @@ class SessionWriter:
         payload: dict[str, Any] = {"session_id": self.session, "hook_event_name": name}
         if self.directory is not None:
             payload["cwd"] = self.directory
-        if name in _TELL_BRANCH and self.branch and len(self.branch) <= BRANCH_CHARACTERS_MAX:
+        if name in TELL_BRANCH and self.branch and len(self.branch) <= BRANCH_CHARACTERS_MAX:
             payload[BRANCH] = self.branch
         if self.remote and (name == "UserPromptSubmit" or read_worktree_path(self.directory or "")):
             payload[REMOTE] = self.remote[:_REMOTE_CHARACTERS_MAX]
