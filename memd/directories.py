@@ -75,7 +75,7 @@ _REPOSITORY_FIRST = frozenset({
 
 @dataclass(frozen=True, slots=True)
 class WorktreePath:
-    """What the path of a directory says of the worktree around it."""
+    """A worktree around a directory, as the directory's path tells it."""
 
     top: str
     """The worktree's own directory."""

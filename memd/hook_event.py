@@ -1,4 +1,4 @@
-"""What an agent's hook does: send one event to the daemon, or spool it. Standard library only, and little of it.
+"""The work of an agent's hook: send one event to the daemon, or spool it. Standard library only, and little of it.
 
 Without a client's name it is Claude Code's; the daemon looks at the payload, too. Every client gets the same promises.
 
@@ -70,7 +70,7 @@ def main(
 
 
 class Sender:
-    """Who speaks, as the hook was told: `client`, `event` if it is not in every payload, `directory`."""
+    """The caller, as the hook was told: `client`, `event` if it is not in every payload, `directory`."""
 
     __slots__ = ("client", "directory", "event")
 

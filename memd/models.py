@@ -36,7 +36,7 @@ Speaker = Literal["tool", "agent", "told", "user"]
 
 
 class EventKind(enum.StrEnum):
-    """What an agent did, independent of the client's name for it."""
+    """An action of an agent, independent of the client's name for it."""
 
     SESSION_START = "session_start"
     PROMPT = "prompt"
@@ -58,7 +58,7 @@ class EventKind(enum.StrEnum):
 
 
 class Kind(enum.StrEnum):
-    """What a summary is about."""
+    """The subject of a summary."""
 
     DECISION = "decision"
     FIX = "fix"
@@ -95,7 +95,7 @@ def noted_rule(rule: str) -> str:
 
 
 class Authority(enum.IntEnum):
-    """Whose word a statement is, least first: only the same or a greater one may replace it."""
+    """Authority of a statement's speaker, least first: only the same or a greater one may replace it."""
 
     TOOL_OUTPUT = 10
     AGENT_TEXT = 20
@@ -117,7 +117,7 @@ class Authority(enum.IntEnum):
 
     @property
     def speaker(self) -> Speaker:
-        """Who speaks."""
+        """Speakers."""
         if self >= Authority.USER_PROMPT:
             return "user"
         if self is Authority.USER_TOLD:
@@ -126,7 +126,7 @@ class Authority(enum.IntEnum):
 
     @property
     def description(self) -> str:
-        """Who speaks and how, for people."""
+        """The speaker and the way, for people."""
         return _AUTHORITY_DESCRIPTIONS[self]
 
 
@@ -251,7 +251,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True)
 class Project:
-    """Where memories belong."""
+    """The place that memories belong to."""
 
     id: int
     key: str
@@ -416,12 +416,12 @@ class Summary:
 
     @property
     def name(self) -> str:
-        """What it is called in every vault; its number is another in each."""
+        """Its name, the same in every vault; its number is another in each."""
         return make_memory_name(self.uid)
 
     @property
     def speaker(self) -> Speaker | Literal["team"]:
-        """Whose word it is."""
+        """Its speaker."""
         return "team" if self.author else self.authority.speaker
 
     @property

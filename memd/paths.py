@@ -109,7 +109,7 @@ class Paths:
 
     @property
     def models_dir(self) -> str:
-        """Where the embedding models are that were added on this machine; the same for every vault."""
+        """The directory of the embedding models that were added on this machine; the same for every vault."""
         return os.path.join(self.data_dir, "models")
 
     @property
@@ -124,7 +124,7 @@ class Paths:
 
     @property
     def socket(self) -> str:
-        """Where the daemon listens."""
+        """The socket at which the daemon listens."""
         return os.path.join(self.socket_dir, self._vault_file_name("memd", ".sock"))
 
     @property
@@ -134,12 +134,12 @@ class Paths:
 
     @property
     def spool_dir(self) -> str:
-        """Where events wait while no daemon answers."""
+        """The directory in which events wait while no daemon answers."""
         return os.path.join(self.state_dir, self._vault_file_name("spool", ""))
 
     @property
     def spool_fallbacks(self) -> tuple[str, ...]:
-        """Where events wait if `spool_dir` cannot be written: beside the vault, then beside the socket."""
+        """The directories in which events wait if `spool_dir` cannot be written: beside the vault, then beside the socket."""
         name = self._vault_file_name("spool", "")
         return os.path.join(self.data_dir, name), os.path.join(self.runtime_dir, name)
 
@@ -160,7 +160,7 @@ class Paths:
 
     @property
     def writer_dir(self) -> str:
-        """Where the program runs that `distill.writer_command` names."""
+        """The directory in which the program runs that `distill.writer_command` names."""
         return os.path.join(self.state_dir, "writer", self.vault)
 
     def find_writer_dirs(self) -> tuple[str, ...]:

@@ -94,7 +94,7 @@ def _find_vault(argv: list[str]) -> str | None:
 
 
 def _make_preface(environ: "os._Environ[str]") -> bytes:
-    """Who is calling, as one line of JSON; importing `json` would delay the first answer."""
+    """The caller, as one line of JSON; importing `json` would delay the first answer."""
     session = environ.get("CLAUDE_CODE_SESSION_ID")
     fields = {
         "cwd": _current_directory(),

@@ -61,7 +61,11 @@ _FOLDED_LETTERS = str.maketrans(
 """Letters without a decomposition, the Arabic line that only stretches a word, and joiners."""
 _FIRST_KEPT_MARK = "\u0900"
 """From here on, marks are vowels and tones, which tell words apart."""
-_LATE_DIACRITICS = frozenset(map(chr, (*range(0x1AB0, 0x1B00), *range(0x1DC0, 0x1E00), *range(0x20D0, 0x2100), *range(0xFE20, 0xFE30))))  # fmt: skip
+_LATE_DIACRITICS = frozenset(
+    chr(code)
+    for first, end in ((0x1AB0, 0x1B00), (0x1DC0, 0x1E00), (0x20D0, 0x2100), (0xFE20, 0xFE30))
+    for code in range(first, end)
+)
 _VERSION = re.compile(r"[vV]?(\d+(?:\.\d+)+)")
 _TOKEN_MAX = 64
 _TOLD_BY_CHARACTERS = 500

@@ -40,7 +40,7 @@ _TITLE_CHARACTERS = 200
 
 
 class ToolError(Exception):
-    """What the model did wrong, in words for it."""
+    """A mistake of the model's, in words for it."""
 
 
 class MemoryFiles:

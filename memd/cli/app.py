@@ -39,7 +39,8 @@ _GROUPS = (
         ("review", "review enforce"), ("edit", "remember edit forget scrub pin"), ("review", "judge"), ("edit", "undo"),
     )),
     ("Set up", "memd install claude-code", (
-        ("install", "install uninstall"), ("import_", "import"), ("maintenance", "notes watch"), ("project", "project switch"), ("model", "model"),
+        ("install", "install uninstall"), ("import_", "import"), ("maintenance", "notes watch"),
+        ("project", "project switch"), ("model", "model"),
     )),
     ("Keep", "memd backup", (
         ("doctor", "status doctor"), ("daemon", "start stop restart"), ("app", "serve"), ("archive", "sync export backup restore"),

@@ -121,7 +121,11 @@ def _open_browser(stack: contextlib.ExitStack, viewer: "Viewer") -> None:
     file = folder / f"view-{os.getpid()}.html"
     stack.callback(file.unlink, missing_ok=True)
     address = viewer.keyring.tokens[0]
-    page = f'<!doctype html><meta charset="utf-8"><title>memd</title><meta http-equiv="refresh" content="0;url=http://127.0.0.1:{viewer.port}/#token={address}">'
+    target = f"http://127.0.0.1:{viewer.port}/#token={address}"
+    page = (
+        '<!doctype html><meta charset="utf-8"><title>memd</title>'
+        f'<meta http-equiv="refresh" content="0;url={target}">'
+    )
     with contextlib.suppress(OSError):
         _write_private(file, page)
         webbrowser.open(file.as_uri())

@@ -78,7 +78,7 @@ class EventExcerpt:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ForgottenRows:
-    """What goes, and what that changes."""
+    """The rows that go, and the changes that follow."""
 
     ids: tuple[int, ...] = ()
     """All of the memories."""

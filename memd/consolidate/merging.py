@@ -57,7 +57,7 @@ class Merge:
 
 @dataclass(frozen=True, slots=True)
 class MergeReport:
-    """What was merged, or would be."""
+    """The groups that were merged, or would be."""
 
     is_dry_run: bool
     run: int | None = None

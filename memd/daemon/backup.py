@@ -49,7 +49,7 @@ class Backup:
 
 @dataclass(frozen=True, slots=True)
 class BackupResult:
-    """What a backup did."""
+    """Result of a backup."""
 
     backup: Backup
     rows: dict[str, int]
@@ -58,7 +58,7 @@ class BackupResult:
 
 @dataclass(frozen=True, slots=True)
 class RestoreResult:
-    """What a restore did."""
+    """Result of a restore."""
 
     aside: str | None
     """The path of the vault that was replaced; None if there was none."""
@@ -71,7 +71,7 @@ class RestoreResult:
 
 @dataclass(frozen=True, slots=True)
 class SalvageResult:
-    """What a salvage did; `kept` and `lost` are table → rows."""
+    """Result of a salvage; `kept` and `lost` are table → rows."""
 
     aside: str | None
     kept: dict[str, int]

@@ -74,7 +74,7 @@ Capture = Callable[[Sequence[CaptureRequest]], Awaitable[list[Receipt]]]
 
 @dataclass(slots=True)
 class _Position:
-    """Where a transcript is read on."""
+    """The place at which a transcript is read on."""
 
     since: int
     """UTC milliseconds; only what is later is stored."""

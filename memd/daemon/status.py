@@ -60,7 +60,7 @@ class VaultStatus(BaseModel):
 
 
 class LedgerStatus(BaseModel):
-    """What became of every event that was received since the vault was created."""
+    """Outcomes of every event that was received since the vault was created."""
 
     received: int = 0
     stored: int = 0
@@ -157,7 +157,7 @@ class LearnedModelStatus(BaseModel):
 
 
 class EmbedderStatus(BaseModel):
-    """What turns text into vectors."""
+    """The engine that turns text into vectors."""
 
     configured: str
     active: str

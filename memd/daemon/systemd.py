@@ -30,7 +30,7 @@ _BEATS_PER_PERIOD = 2
 
 @dataclass(frozen=True, slots=True)
 class ServiceManager:
-    """What started this daemon, and what it passed."""
+    """The starter of this daemon, and the socket that it passed."""
 
     started_by: StartedBy = "hand"
     """`hand` is whatever is no service manager: a user, a hook, the stdio proxy."""

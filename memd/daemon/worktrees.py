@@ -6,7 +6,8 @@ While a worktree is there, git says whose it is (`capture/project.py`). Of one t
 that its repository keeps of its worktrees, the path (`memd/directories.py`), and the remote and branch that its sessions
 recorded. Another remote than the repository's speaks against all of them. What the user has separated, switched off or
 named in projects.toml is left alone. A checkout was moved if its directory is gone and one repository alone that is there has
-its origin, or its first commit and no other origin; a second one beside it is left alone, and named. `memd project merge NAME --undo` takes a join back, for good.
+its origin, or its first commit and no other origin; a second one beside it is left alone, and named. `memd project merge
+NAME --undo` takes a join back, for good.
 """
 
 import json
@@ -58,7 +59,7 @@ class KnownProject:
 
     @property
     def worktree(self) -> WorktreePath | None:
-        """What its path tells of a worktree."""
+        """A worktree as its path tells it."""
         return read_worktree_path(self.key)
 
 

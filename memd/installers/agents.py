@@ -53,7 +53,8 @@ class Agent:
     """Its file of hooks; the plugin's, if that is a script: the file of the client's name beside this one."""
     servers_file: str = ""
     events: tuple[str, ...] = ()
-    """Those that memd listens to. None before a tool runs: Copilot refuses a call whose hook fails, and Codex would have to trust it anew."""
+    """Those that memd listens to. None before a tool runs: Copilot refuses a call whose hook fails, and Codex would have to
+    trust it anew."""
     version: int | None = None
     """The version that its hooks file names."""
     is_flat: bool = False

@@ -1,8 +1,8 @@
 """An installation as a value: file changes and commands that can be shown before they are carried out.
 
-Of a JSON file of another program every byte that need not change stays as it is: a text is parsed into values that know how they are written. A value that does not change is copied with
-its spaces, escapes and number format; a new member takes the indentation of its neighbours. A file with
-comments or duplicate keys is refused, because they would be lost.
+Of a JSON file of another program every byte that need not change stays as it is: a text is parsed into values that know
+how they are written. A value that does not change is copied with its spaces, escapes and number format; a new member
+takes the indentation of its neighbours. A file with comments or duplicate keys is refused, because they would be lost.
 """
 
 import contextlib

@@ -26,7 +26,7 @@ PATH_VARIABLES = {
 
 @dataclass(frozen=True, slots=True)
 class Host:
-    """Where memd runs from, and for which user."""
+    """The program that memd runs from, and its user."""
 
     environ: Mapping[str, str]
     python: str

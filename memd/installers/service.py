@@ -47,7 +47,7 @@ FileAuthor = Literal["memd", "edited", "other"]
 
 @dataclass(frozen=True, slots=True)
 class DaemonUnit:
-    """What the systemd units of one vault's daemon say; all but `environment` in systemd's own quoting."""
+    """Values in the systemd units of one vault's daemon; all but `environment` in systemd's own quoting."""
 
     name: str = "memd"
     start: str = "%h/.local/bin/memd serve"

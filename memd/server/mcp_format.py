@@ -400,7 +400,7 @@ def format_remembered(stored: RememberResult, project: str, now: int) -> JsonObj
 
 
 def _format_proof(stored: RememberResult) -> JsonObject:
-    """What proves a note, or why nothing does; a finding can have no better proof than a tool's output."""
+    """The proof of a note, or why there is none; a finding can have no better proof than a tool's output."""
     refused, words = stored.refused, ""
     backing = refused.evidence if refused else None
     if stored.line is not None:

@@ -1,4 +1,4 @@
-"""Who may do what: which projects, sessions and memories a request may see, and limits on an agent's writes.
+"""Permissions: which projects, sessions and memories a request may see, and limits on an agent's writes.
 
 `current` is the project of the caller's directory together with `global`. A caller without a directory sees every
 project, unless it is an agent's: that sees `global` alone, because nobody can tell where it works.

@@ -58,7 +58,7 @@ _EMPTY = "empty"
 
 
 class LogId(NamedTuple):
-    """What tells a log from others: project, author, device."""
+    """Identity of a log: project, author, device."""
 
     project: str
     author: str
@@ -392,7 +392,7 @@ _VERSION = TypeAdapter(tuple[_Time, _Time, _Time, _Time, str], config=ConfigDict
 
 
 class _MemoryFields(BaseModel):
-    """What a row says of a memory, beside what only a newer memd knows."""
+    """The words of a row about a memory, beside what only a newer memd knows."""
 
     model_config = ConfigDict(strict=True)
     kind: str

@@ -128,7 +128,7 @@ def record_texts(tx: Connection, told: Sequence[tuple[int, ToldText]]) -> None:
 
 
 def told_texts(tx: Connection, session_id: int) -> list[ToldText]:
-    """What a session was told, oldest first, as far as it is kept."""
+    """The texts that a session was told, oldest first, as far as it is kept."""
     names = [one.split(" ") for one in ledger.note_names(tx, ledger.TOLD)]
     return [
         ToldText(

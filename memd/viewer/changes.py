@@ -219,7 +219,7 @@ def preview_forget_words(visit: Visit, fields: Fields) -> Json:
 
 
 def _describe_plan(plan: Json, selection: Json) -> Json:
-    """What a dry run says would be erased and would stay, and what its button sends."""
+    """The rows that a dry run says would be erased and would stay, and the fields of its button."""
     return {
         "plan": plan if any(plan[name] for name in _ERASED) else None,
         "goes": list(_describe_erased(plan)),

@@ -139,7 +139,7 @@ class Visit:
     # ── Projects ─────────────────────────────────────────────────────────────────────────────────
 
     def label_project(self, key: str) -> str:
-        """What people read of a project: its name, and what tells it from namesakes.
+        """A project's name, with what tells it from namesakes.
 
         `ledger · home/dev` and `ledger · work/dev`, each with as few folders of its path as make the difference.
         """
@@ -247,8 +247,8 @@ def _environment() -> Environment:
     )  # fmt: skip
     made.filters |= {
         "age": format_age, "body": render_markdown, "clock": format_clock, "code": mark_code, "commas": "{:,}".format,
-        "day": format_day, "gap": format_gap, "highlight": highlight, "iso": format_iso, "minute": format_minute, "plural": plural, "shorten": shorten,
-        "size": format_size, "time": render_time,
+        "day": format_day, "gap": format_gap, "highlight": highlight, "iso": format_iso, "minute": format_minute,
+        "plural": plural, "shorten": shorten, "size": format_size, "time": render_time,
     }  # fmt: skip
     made.globals |= {
         "ALL": ALL_PROJECTS, "SECTIONS": SECTIONS, "KINDS": KINDS, "SPEAKERS": SPEAKERS, "CLIENTS": CLIENTS,

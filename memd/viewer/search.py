@@ -83,7 +83,7 @@ def _read_page(visit: Visit) -> int:
 
 
 def _answer(visit: Visit, query: str) -> Json:
-    """What the template needs of an answer, or of what was wrong with the question."""
+    """The template's values from an answer, or from what was wrong with the question."""
     try:
         found = _ask(visit, query)
     except BadRequest as error:

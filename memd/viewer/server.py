@@ -323,7 +323,8 @@ class Viewer:
         # Warnings are of what any user of this machine may send here; the user's terminal shows memd's own errors only.
         config = uvicorn.Config(
             self.make_app(), log_config=None, log_level="error", access_log=False, lifespan="off",
-            ws="none", http=bound_connections(), backlog=_BACKLOG, server_header=False, timeout_graceful_shutdown=2, h11_max_incomplete_event_size=64 * 1024,
+            ws="none", http=bound_connections(), backlog=_BACKLOG, server_header=False,
+            timeout_graceful_shutdown=2, h11_max_incomplete_event_size=64 * 1024,
         )  # fmt: skip
         server = uvicorn.Server(config)
         ended = threading.Event()
@@ -448,7 +449,7 @@ def _call_nothing(*_: object, **__: object) -> Json:
 
 
 def _pack(made: Page | str) -> Json:
-    """What the script of a page gets."""
+    """The answer to the script of a page."""
     return {"html": made} if isinstance(made, str) else {"title": made.title, "html": made.content}
 
 

@@ -29,7 +29,7 @@ def show_sessions(visit: Visit) -> Page:
 
 
 def read_weeks(visit: Visit) -> Json:
-    """What agents were shown in the last weeks, its outcomes, and what memd cost them."""
+    """Lines shown to agents in the last weeks, their outcomes, and what memd cost."""
     found = visit.call("memd/told", weeks=_WEEKS)
     weeks = [one for one in found["weeks"] if one["told"]["lines"] or one["costs"]]
     costs = sorted({name for week in weeks for name in week["costs"]})
@@ -43,7 +43,7 @@ def read_weeks(visit: Visit) -> Json:
 
 
 def show_told(visit: Visit) -> Page:
-    """What agents were told, by weeks and by session, and what of it was seen used."""
+    """Texts told to agents, by weeks and by session, and how much was seen used."""
     sessions = visit.call("memd/sessions", project=visit.project)["sessions"]
     told = [one for one in sessions if one["shown"]]
     return render_page(
@@ -89,7 +89,7 @@ def name_session(found: Json) -> str:
 
 
 def arrange_session(found: Json, *, is_first: bool = True) -> Json:
-    """What a page of a session shows: a summary on top, its turns, and what stands beside each.
+    """The page of a session: a summary on top, its turns, and what stands beside each.
 
     What it was told and what it left stand beside the turn in which that happened; on a later page of a long session
     only that of its own time.
