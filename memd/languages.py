@@ -13,6 +13,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import Stemmer
 
 from memd.caches import cached
+from memd.patterns import Table
 
 _MARK_RANGES = ((0x300, 0x1B00), (0x1DC0, 0x1E00), (0x20D0, 0x2100), (0x3099, 0x309B), (0xA8E0, 0xA900), (0xFE20, 0xFE30))  # fmt: skip
 MARKS = (
@@ -50,56 +51,12 @@ _ALPHABET_OF = tuple((name, re.compile(f"[{letters}]")) for name, letters in _AL
 _HIRAGANA_LETTER = re.compile(f"[{_HIRAGANA}]")
 _WORDS_CACHED = 16_384
 
-_FUNCTION_WORDS = {
-    "german": "der das und ist nicht ein eine einen einem einer den dem des mit für auf von wird werden wir sich bei nach aus dass wenn wie warum wurde wurden oder nur noch auch über zum zur beim im sind haben kann muss welche welcher welches wo wohin wann wer weil durch unser unsere bevor als er es ihr sie",
-    "french": "le la les des une est pas dans pour que qui avec sur nous vous sont par mais cette ces aux pourquoi comment quand où été être fait du au ne ce sans plus quel quelle quels quelles notre nos leur avant après faut il elle ils et un de",
-    "spanish": "el la los las una es que por para con del como pero se está cuando porque cómo dónde qué en al más fue hay sin sobre nuestro nuestra cuál quién cuándo desde hasta antes después lo su y un de",
-    "italian": "il lo gli della del dei delle che non per una con sono è nel nella alla come perché dove quando si di da più stato stata viene dal dalla ai sul prima dopo cosa quale quali nostro nostra la le un ed",
-    "portuguese": "os uma não para com que dos das em por se foi são é como onde quando mas mais ao pela pelo na nas nos porque qual quais quem depois antes nosso nossa sem está o um de e do da",
-    "dutch": "het een van niet voor met zijn wordt naar aan bij ook maar dat deze dit hoe waarom waar werd worden moet kan geen onze welke wanneer omdat nog wel uit over de en op te",
-    "swedish": "och att det är som för med inte på av till den ett har vi från när hur varför ska vid eller efter innan vilken vilket vilka måste sedan kan utan om den en",
-    "danish": "og at det er som med ikke på af til den har vi fra når hvordan hvorfor skal ved eller efter blev hvilken hvilket hvor bliver før uden et en der",
-    "norwegian": "og at det er som med ikke på av til den har vi fra når hvordan hvorfor skal ved eller etter ble hvilken hvilket hvor blir før uten et en",
-    "finnish": "ja on ei että se kun tai mutta jos ovat oli myös miten miksi missä mikä vain kuin ennen jälkeen kanssa ole ettei",
-    "hungarian": "és az nem hogy egy van mert ha vagy csak már miért hogyan hol mikor volt kell után előtt melyik ez",
-    "romanian": "și este nu în pe cu care pentru din sau dar că când unde cum după sunt fost înainte fără mai",
-    "turkish": "ve bir bu için ile değil daha olarak gibi sonra neden nasıl nerede çok ama veya kadar olan önce hangi mi mı ne ki artık",
-    "polish": "nie się jest że jak ale dla czy gdy oraz gdzie dlaczego kiedy przez przy został jest są być tylko po na do od ze we w z i przed który która które",
-    "czech": "je se že pro jak ale při nebo proč kde kdy byl byla bylo jsou není když už na po ve ze od který která které před jen do v z k s i",
-    "indonesian": "yang dan di untuk dengan tidak ini dari pada adalah karena itu saat mengapa bagaimana ke kita",
-}  # fmt: skip
+_TABLE = Table("languages.toml")
+_FUNCTION_WORDS: Mapping[str, str] = _TABLE.rows["known"]
 """Words by which a text in Latin letters is known, and which say nothing in a question."""
-_MORE_FUNCTION_WORDS = {
-    "german": "die in an zu ich du uns euch mir mich dir dich ihm ihn ihnen hat hatte war waren wäre man vor gegen wieso weshalb woran worauf womit wofür wodurch wem wen wessen wieviel welchem welchen so dann da damit denn etwa mal jetzt schon immer soll sollte darf dürfen müssen können wollen würde gibt ab um diese dieser dieses diesem diesen",
-    "french": "à a ai as avons avez ont on je tu y en se s l d n qu c j m t était étaient sont peut peux pouvons doit doivent faire fait combien lequel laquelle comment leurs mon ma mes ton son sa ses si non oui donc alors aussi très chez vers sous entre depuis jusqu pendant vient",
-    "spanish": "a me te nos os le les mi tu sus nuestros nuestras cuáles cuánto cuánta cuántos cuántas quiénes adónde hay he ha han hemos era eran ser estar están estamos puede pueden puedo podemos debe debemos hace hacer hacemos entre ya no si sí muy este esta estos estas ese esa eso esto e u o",
-    "italian": "i a e o in ma se no ci mi ti vi ne al allo alla agli alle ha hanno abbiamo ho era erano siamo può possiamo posso deve dobbiamo fare fa chi dov cos quanto quanta quanti quante questo questa questi queste nostri nostre su tra fra anche già ogni",
-    "portuguese": "a o e eu nós você ele ela eles elas no à às aos num numa pelos pelas isso isto este esta esse essa seu sua nossos nossas quanto quanta quantos quantas está estão estamos era eram ser ter tem têm temos pode podem posso podemos deve devemos fazer faz fazemos já se sobre até entre também",
-    "polish": "a i o u my nas nam ich go mu jej to ten ta te tego tej tym tych kto co czym czego czemu skąd dokąd ile ilu jaki jaka jakie jakiej jakim jakich którego której którym czyli można trzeba mamy był była było były też tak dla żeby bez nad pod",
-    "turkish": "o şu biz siz ben kim kimi kime kaç nereye nereden neyi neyle niçin mu mü miyiz mıyız muyuz musun hem ya her şey var yok ise kadar göre ise diye ediyoruz",
-}  # fmt: skip
+_MORE_FUNCTION_WORDS: Mapping[str, str] = _TABLE.rows["more"]
 """More words that say nothing in a question; by them no language is known."""
-_FUNCTION_WORDS_ELSEWHERE = frozenset(
-    """
-    и в во не что он на я с со как а то все всё она так его но да ты к у же вы за бы по только ее её мне было вот от меня еще
-    ещё нет о об из ему теперь когда даже ну ли если уже или ни быть был была были будет до вас вам там потом себя ей может они
-    тут где есть надо для мы тебя их чем сам без чего раз тоже себе под чтобы кто этот эта это эти того потому этого этом какой
-    какая какое какие каком какую каким каких который которая которое которые почти мой тем сейчас куда откуда зачем почему
-    сколько нам нас наш наша наше наши можно нельзя нужно при после перед через между над всегда никогда также такой чей
-    і й та у що він з із зі як вона його але ти від якщо вже або бути був була були буде лише тільки її мені ще ні про коли
-    навіть чи себе вони тут є треба ми їх чим теж також щоб хто цей ця це ці тому цього який яка яке які якій якому якою яких
-    зараз куди звідки навіщо чому скільки нас під час тож бо доки завжди ніколи
-    من في على إلى عن مع هل ما ماذا لماذا بماذا كيف أين متى كم أي بأي هذا هذه ذلك تلك التي الذي الذين أن إن لا لم لن قد كان
-    كانت كل بعد قبل عند حين ثم أو نحن هو هي هم لنا لدينا يتم تم ليس حتى بين دون بدون غير حول منذ إذا لكي لكن ألا بل فقط
-    का की के को से में पर ने है हैं था थी थे हो होता होती होते हुआ हुई हुए और या कि जो यह वह ये वे इस उस इन उन हम हमें हमारा
-    हमारे हमारी आप मैं क्या क्यों कब कहाँ कहां कैसे कौन किस किसे किससे किसने कितना कितने कितनी किन भी ही तो न नहीं मत लिए तक साथ
-    बाद पहले अगर तब अब जब एक कर करना करते करता करती करें किया रहा रहे रही गया गई गए जाता जाती जाते जाए सकता सकते सकती चाहिए वाला
-    वाले वाली सा सी
-    왜 어디 어디에 어디서 어디에서 어디로 어디야 어떻게 어떤 어느 언제 언제야 누가 누구 무엇 무엇을 무엇이 무엇으로 뭐 뭐야 뭘 무슨 얼마
-    얼마나 얼마야 몇 우리 우리는 우리가 이 그 저 것 거 거야 게 수 때 및 또는 그리고 하지만 있어 있나 있나요 있지 없어 해 해야 하나
-    하나요 하지 했어 했지 되나 되나요 됐어 됐지 돼 되는 하는 안 못 더 좀 잘
-    """.split()  # noqa: SIM905  # a page of quotes reads worse
-)
+_FUNCTION_WORDS_ELSEWHERE = _TABLE.list_words("other_scripts")
 """The same of Russian, Ukrainian, Arabic, Hindi and Korean, whose scripts tell them."""
 _FUNCTION_PIECES = re.compile(
     unicodedata.normalize(
@@ -112,27 +69,15 @@ _FUNCTION_PIECES = re.compile(
     )
 )
 """The same where words are not told by spaces: question words, particles, auxiliaries of Chinese, Japanese and Thai."""
-_LETTERS = {
-    "german": "äöüß", "french": "éèêàçùîôûœë", "spanish": "ñáéíóú¿", "italian": "èàùòì", "portuguese": "ãõçáéíóúâê",
-    "swedish": "åäö", "danish": "åøæ", "norwegian": "åøæ", "finnish": "äö", "hungarian": "őűáéíóúöü",
-    "romanian": "țșăâî", "turkish": "ğışİçöü", "polish": "łąęśćńóżź", "czech": "řěščžýáíéůúňťď",
-}  # fmt: skip
+_LETTERS: Mapping[str, str] = _TABLE.rows["letters"]
 LATIN_LANGUAGES = tuple(_FUNCTION_WORDS)
-_ENGLISH = frozenset(
-    """the and of is are was were be been this that it with for from not which when where why how what did
-    does do we you they has have had should would could can will only because before after into our there
-    their these if then than but or its""".split()  # noqa: SIM905  # a page of quotes reads worse
-)
+_ENGLISH = _TABLE.list_words("english")
 _SILENT_WORDS = {
     name: frozenset(f"{text} {_MORE_FUNCTION_WORDS.get(name, '')}".split())
     for name, text in _FUNCTION_WORDS.items()
 }
 _SPLIT_WORDS = {name: frozenset(text.split()) for name, text in _FUNCTION_WORDS.items()}
-_AMBIGUOUS = frozenset(
-    """com on at an in to so no me as a i do man all per pro con van den die war was hat us up my he pas
-    fare sin es si more pre par dos ser som med ten ve mi over pop se les le la de en el il ne ja je po
-    na za des un os ai est det comment ha non ke kun vain ki""".split()  # noqa: SIM905  # as above
-)
+_AMBIGUOUS = _TABLE.list_words("ambiguous")
 """Function words that code, addresses, names or English use, too: alone they tell nothing."""
 _LANGUAGES_OF: dict[str, tuple[str, ...]] = {
     word: tuple(name for name, own in _SPLIT_WORDS.items() if word in own)

@@ -90,6 +90,17 @@ async def test_what_a_power_failure_may_take_is_committed_without_a_wait_for_the
     assert db.write_now(lambda tx: tx.pragma("synchronous")) == 2
 
 
+async def test_a_rehearsal_answers_as_the_work_would_and_leaves_nothing(db):
+    def note(tx):
+        write_note(tx, "a", "1")
+        return read_note(tx, "a")
+
+    assert await db.rehearse(note) == "1"
+    assert await db.read(lambda tx: read_note(tx, "a")) is None
+    with pytest.raises(ZeroDivisionError):
+        await db.rehearse(lambda _: 1 / 0)
+
+
 def test_a_closed_vault_is_one_file(tmp_path):
     path = tmp_path / "v.db"
     db = Database(str(path), 1)
