@@ -2,6 +2,7 @@
 
 import os
 import shutil
+import time
 
 import pytest
 from blockbuster import blockbuster_ctx
@@ -103,6 +104,19 @@ class StoppedClock:
 @pytest.fixture
 def clock():
     return StoppedClock()
+
+
+@pytest.fixture
+def set_zone(monkeypatch):
+    """Set the local time zone for one test: what a page calls a day does not depend on the machine's."""
+
+    def set_zone(name):
+        monkeypatch.setenv("TZ", name)
+        time.tzset()
+
+    yield set_zone
+    monkeypatch.undo()
+    time.tzset()
 
 
 @pytest.fixture(scope="session")

@@ -1,7 +1,6 @@
 import datetime as dt
 import json
 import re
-import time
 
 import pytest
 
@@ -147,13 +146,9 @@ HOUR_MS = 3_600_000
 
 
 @pytest.fixture
-def berlin(monkeypatch):
+def berlin(set_zone):
     """A wall clock that is put forward in March and back in October."""
-    monkeypatch.setenv("TZ", "Europe/Berlin")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+    set_zone("Europe/Berlin")
 
 
 def test_a_timeline_around_a_memory_marks_it(memd):

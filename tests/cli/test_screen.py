@@ -5,7 +5,6 @@ import os
 import re
 import shlex
 import sys
-import time
 from pathlib import Path
 
 import pytest
@@ -27,12 +26,8 @@ SCREENS = {
 
 
 @pytest.fixture(autouse=True)
-def _utc(monkeypatch):
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+def _utc(set_zone):
+    set_zone("UTC")
 
 
 def memory(number, kind, title, *, age=1, speaker="agent", **more):

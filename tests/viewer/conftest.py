@@ -3,7 +3,6 @@
 import http.client
 import json
 import threading
-import time
 from dataclasses import dataclass
 from html.parser import HTMLParser
 
@@ -115,13 +114,9 @@ class RunningViewer:
 
 
 @pytest.fixture(autouse=True)
-def _utc(monkeypatch):
+def _utc(set_zone):
     """What the pages call a day does not depend on the machine's zone."""
-    monkeypatch.setenv("TZ", "UTC")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+    set_zone("UTC")
 
 
 @pytest.fixture(scope="session")

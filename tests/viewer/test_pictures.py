@@ -1,7 +1,5 @@
 """Spans of time and the graph: what is drawn, and how much at most."""
 
-import time
-
 import pytest
 
 from memd.viewer.graph import draw_graph
@@ -14,13 +12,9 @@ DAY_MS = 86_400_000
 
 
 @pytest.fixture
-def berlin(monkeypatch):
+def berlin(set_zone):
     """Local time changes its clocks twice a year."""
-    monkeypatch.setenv("TZ", "Europe/Berlin")
-    time.tzset()
-    yield
-    monkeypatch.undo()
-    time.tzset()
+    set_zone("Europe/Berlin")
 
 
 @every_row(
