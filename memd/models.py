@@ -220,6 +220,8 @@ BRANCH = "git_branch"
 """The field of a payload with the git branch that was checked out where a prompt was given; absent if none was."""
 REMOTE = "git_remote"
 """The field of a payload with the address of the repository's remote, where its client recorded it."""
+TITLE_CHARACTERS_MAX = 200
+"""Characters of a memory's title."""
 BRANCH_CHARACTERS_MAX = 200
 COPY_ID = "copy_id"
 """Field of a payload: what a line of a transcript has in common with its copies, whose uuid may be another one."""

@@ -17,6 +17,7 @@ from typing import Any
 
 from memd.client import Client
 from memd.errors import MemdError
+from memd.models import TITLE_CHARACTERS_MAX
 from memd.store.summaries import fold_topic
 
 ROOT = "/memories"
@@ -36,7 +37,6 @@ _COMMANDS = {
     "rename": ("old_path", "new_path"),
 }
 """Command of the tool, a method of `MemoryFiles` → the fields that are its arguments."""
-_TITLE_CHARACTERS = 200
 
 
 class ToolError(Exception):
@@ -159,7 +159,7 @@ class MemoryFiles:
         if not text.strip():
             raise ToolError(f"Error: {path} would be empty, which memd does not keep; delete it.")
         first = next(row for row in text.split("\n") if row.strip())
-        title = f"{path.removeprefix(ROOT)[1:]}: {first}"[:_TITLE_CHARACTERS]
+        title = f"{path.removeprefix(ROOT)[1:]}: {first}"[:TITLE_CHARACTERS_MAX]
         slot = {"title": title, "topic_key": path, "source": SOURCE, **more}
         asked = {"memories": [{**self._scope, "text": text, **slot}]}
         done = self._call("memd/remember", asked)["remembered"][0]

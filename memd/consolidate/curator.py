@@ -23,6 +23,7 @@ from memd.errors import BadRequest
 from memd.models import (
     SETTINGS_NODE,
     STATED_KINDS,
+    TITLE_CHARACTERS_MAX,
     Authority,
     Draft,
     EdgeType,
@@ -42,7 +43,6 @@ T = TypeVar("T")
 _TEXT_BYTES_MAX = 64 * 1024
 _OWN_TITLE_CHARACTERS_MAX = 90
 """A title made from the text."""
-_TITLE_CHARACTERS_MAX = 200
 _TOPIC_KEY_CHARACTERS_MAX = 200
 
 
@@ -118,7 +118,7 @@ class Curator:
         return result
 
     def _redact_edit(self, edit: MemoryEdit) -> MemoryEdit:
-        title = one_line(self._redact_text(edit.title), _TITLE_CHARACTERS_MAX)
+        title = one_line(self._redact_text(edit.title), TITLE_CHARACTERS_MAX)
         reason = one_line(self._redact_text(edit.reason), REASON_CHARACTERS_MAX)
         return replace(edit, title=title, text=self._redact_text(edit.text), reason=reason)
 
@@ -171,7 +171,7 @@ class Curator:
         topic_key = self._check_topic_key(memory.topic_key or "") or None
         if not text:
             raise BadRequest("text: empty; say in a sentence or two what to remember")
-        title = one_line(self._redact_text(memory.title or ""), _TITLE_CHARACTERS_MAX)
+        title = one_line(self._redact_text(memory.title or ""), TITLE_CHARACTERS_MAX)
         expires_at = memory.expires_at
         is_task = memory.kind is Kind.TASK and memory.is_deliberate
         if is_task and expires_at is None and self.task_days:

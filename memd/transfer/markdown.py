@@ -9,14 +9,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 
-from memd.models import Kind
-from memd.transfer.record import (
-    TITLE_CHARACTERS_MAX,
-    ForeignMemory,
-    clean_tags,
-    parse_time_ms,
-    split_memory,
-)
+from memd.models import TITLE_CHARACTERS_MAX, Kind
+from memd.transfer.record import ForeignMemory, clean_tags, parse_time_ms, split_memory
 
 MEMORY_INDEX = "MEMORY.md"
 """The file in which Claude Code lists its memory files."""

@@ -5,13 +5,12 @@ import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
-from memd.models import Kind
+from memd.models import TITLE_CHARACTERS_MAX, Kind
 from memd.text import digest, one_line, unique
 from memd.time_expressions import TIME_MAX_MS
 
 TEXT_BYTES_MAX = 40_000
 """A longer text is cut into several memories; a memory holds 64 KiB."""
-TITLE_CHARACTERS_MAX = 200
 _TAGS_MAX = 20
 _TAG_CHARACTERS_MAX = 100
 _FILES_MAX = 100
