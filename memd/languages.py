@@ -219,7 +219,7 @@ def _score_languages(words: Iterable[str]) -> dict[str, float]:
 
 
 def _choose_languages(scores: Mapping[str, float], words: Iterable[str]) -> tuple[str, ...]:
-    """Those with nearly the best score; none if English has at least that."""
+    """Languages with nearly the best score; none if English has at least that."""
     best, english = max(scores.values(), default=0.0), len(_ENGLISH & set(words))
     if best < _QUESTION_MIN or best <= english:
         return ()

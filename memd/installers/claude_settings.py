@@ -72,13 +72,14 @@ HOOK_EVENTS = (
     HookEvent("PermissionDenied", 3, since=(2, 1, 90)),
     HookEvent("SessionEnd", 1),
 )
-"""The agent waits, about 15 ms, for a hook that may inject context and for a late one: `claude -p` kills
-asynchronous hooks when it ends. It does not wait for that of a call that succeeded: what this says of the call's file reaches the
-model all the same, with its next request (seen with 2.1.332). PreToolUse asks the daemon only about calls that have the
-words of a rule (`memd.injection.hook_watch`): else a shell starts, looks and ends; a note of the call's file would reach
-the model no sooner than its result. An `mcp_tool` hook would spare that shell (waits of 6 ms instead of 38 at the median of 25 calls on a busy machine, with 2.1.332), but fails where memd's server
-is not connected, and a rule that is enforced would not be kept; an `if` is fixed when the session starts, and rules change in it.
-What is missing says nothing that another event does not say (`capture.claude_code`), and would cost a process each time."""
+"""The agent waits, about 15 ms, for a hook that may inject context and for a late one: `claude -p` kills asynchronous
+hooks when it ends. It does not wait for that of a call that succeeded: what this says of the call's file reaches the
+model all the same, with its next request (seen with 2.1.332). PreToolUse asks the daemon only about calls that have
+the words of a rule (`memd.injection.hook_watch`): else a shell starts, looks and ends; a note of the call's file
+would reach the model no sooner than its result. An `mcp_tool` hook would spare that shell (waits of 6 ms instead of
+38 at the median of 25 calls on a busy machine, with 2.1.332), but fails where memd's server is not connected, and a
+rule that is enforced would not be kept; an `if` is fixed when the session starts, and rules change in it. What is
+missing says nothing that another event does not say (`capture.claude_code`), and would cost a process each time."""
 EXEC_FORM: Version = (2, 1, 139)
 """The first version that starts a hook's program with `args`, without a shell. An older one drops them: then `/bin/sh` would run
 the payload on its input, the user's words, as a script (seen with 2.1.101 and .137)."""
