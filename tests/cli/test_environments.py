@@ -14,6 +14,7 @@ import pytest
 from memd import hook
 from memd.daemon.process import find_lock_holder
 from memd.paths import Paths
+from tests.forked_memd import PATIENT
 
 CLIENT_HOOK = (sys.executable, "-I", "-S", str(Path(hook.__file__)))
 MEMD = (sys.executable, "-P", "-m", "memd")
@@ -28,7 +29,9 @@ class Machine:
     """One environment, and what is run in it."""
 
     def __init__(self, environ, cwd="/", prepare=None):
-        self.environ = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **environ}
+        # A prompt's context may take its time on a busy machine; a missed deadline would be the daemon's health.
+        patient = {"MEMD_TUNING": json.dumps(PATIENT)}
+        self.environ = {"PATH": os.environ["PATH"], "LANG": "C.UTF-8", **patient, **environ}
         self.cwd = cwd
         self.prepare = prepare
 
