@@ -335,14 +335,14 @@ def weigh_words(query: IndexedQuery, found: Retrieved) -> tuple[float, float]:
     """
     if found.learned is None or not found.learned.leads or found.likelihood is None:
         return 1.0, 1.0
-    settings, misspelt = found.learned.settings, found.learned.misspelt
+    settings, doubt = found.learned.settings, found.learned.doubt
     best = float(found.lexical_worth(found.lexical[:1]).max(initial=0.0))
     count = max(query.visible.context_rows.among.count, VAULT_ROWS_MIN)
     excess = best * found.likelihood.information - math.log(count)
     worth = settings.words + settings.information * min(max(excess / _TELLING_NATS, 0.0), 2.0)
     least, sure = _CHANCE_NATS
     certainty = min(max((excess - least) / (sure - least), 0.0), 1.0)
-    return worth + misspelt * (1.0 - worth), max(certainty, misspelt)
+    return worth + doubt * (1.0 - worth), max(certainty, doubt)
 
 
 def _weigh_beside_learned(
@@ -362,7 +362,7 @@ def _weigh_beside_learned(
         matrix = query.index.matrices[spelling.space]
         cosines = np.maximum(matrix.cosines(spelling.vector, rows).astype(np.float64), 0.0)
         whole = query.parsed.profile.legs.get("vector", 0.0)
-        weight = settings.spelling + learned.misspelt * (whole - settings.spelling)
+        weight = settings.spelling + learned.doubt * (whole - settings.spelling)
         own["spelling"] = worth * certainty * weight * cosines
     return own
 

@@ -37,6 +37,11 @@ _MISSPELT = (-6.0, 6.0, 1.5, 0.8)
 """Log odds that strange words are misspelt: to begin with, for how few are new, for how many were corrected, for each
 deviation beyond the best by chance. Fitted to questions as asked and misspelt of five sets, each left out in turn: 93 of
 100 pairs in the right order."""
+_COMMON_MIN = 1.0
+"""The deviations above unrelated sentences at which the mean memory says nothing yet; one more says all. Questions in a
+language that the model hardly knows, about chats and about code are at 2 to 4, paraphrases at most at 0.6."""
+_COMMON_COST = 0.5
+"""The share of its worth that a cosine loses where what is near is near as all memories are."""
 _EXCESS_MAX = 5.0
 _SURE = 1.25
 _FAR, _CONVEXITY = 5.0, 1.5
@@ -102,10 +107,17 @@ class LearnedMatch:
     settings: LearnedSettings
     spelling: QueryVector | None = None
     """The question in the hashing space, which a leading space leaves in second place."""
+    common: float = 0.0
+    """How sure it is that the question is near to all memories alike, 0 to 1; see `measure_common`."""
     misspelt: float = 0.0
     """The share of the question that no model can read; see `measure_misspelling`."""
     spelt_alike: Rows | None = None
     """The nearest row of each of the nearest summaries in the hashing space, if anything is misspelt."""
+
+    @property
+    def doubt(self) -> float:
+        """How far words and spelling count as they do without a model, 0 to 1."""
+        return max(self.common, self.misspelt)
 
     def scale_above_mean(self, cosines: Floats) -> Floats:
         """How far each cosine stands above the mean: 1 at `_FAR` deviations, 0 at the mean and for NaN: no vector."""
@@ -119,7 +131,7 @@ class LearnedMatch:
         embedded, MRR on commit messages would fall from 52.4 to 47.9).
         """
         is_missing = np.isnan(cosines)
-        weight = self.weight * (1.0 - self.misspelt)
+        weight = self.weight * (1.0 - self.misspelt) * (1.0 - _COMMON_COST * self.common)
         found = np.where(is_missing, 0.0, weight * self.scale_above_mean(cosines))
         assumed = (
             0.0 if is_missing.all() else float(np.quantile(found[~is_missing], _ASSUMED_QUANTILE))
@@ -153,6 +165,7 @@ def match_learned(
     count = max(len(visible), _COUNT_MIN)
     matching = nearest_cosines >= cosine_floor(query.unrelated, count, learned.floor)
     possible = cosine_floor(query.unrelated, count, learned.possible)
+    excess = (float(cosines[0]) - mean) / deviation - _best_by_chance(count)
     return LearnedMatch(
         query=query,
         leads=leads,
@@ -166,7 +179,27 @@ def match_learned(
         weight=trust * learned.weight,
         settings=learned,
         spelling=spelling,
+        common=measure_common(query.unrelated, mean, excess),
     )
+
+
+def measure_common(unrelated: NDArray[np.float32] | None, mean: float, excess: float) -> float:
+    """How sure it is that a question is near to all memories alike, 0 to 1.
+
+    If the mean of its cosines with them stands above unrelated sentences, the model sees in it what all have in common: a
+    language that it hardly knows, or that all are chats. That tells none of them from the others, unless one stands
+    out by an `excess` of deviations beyond the best by chance; words may.
+    """
+    if unrelated is None:
+        return 0.0
+    above = (mean - float(unrelated.mean())) / _measure_deviation(unrelated)
+    is_common, stands_out = (min(max(it, 0.0), 1.0) for it in (above - _COMMON_MIN, excess))
+    return is_common * (1.0 - stands_out)
+
+
+def _best_by_chance(count: int) -> float:
+    """About how many deviations above the mean the highest of `count` draws at random lies."""
+    return math.sqrt(2.0 * math.log(count))
 
 
 def find_misspelt(
@@ -198,8 +231,8 @@ def measure_misspelling(query: IndexedQuery, space: str) -> float:
     visible = np.flatnonzero(wanted)
     sample = matrix.cosines(vector, visible[:: -(-len(visible) // SAMPLE_ROWS)])
     deviation = max(float(sample.std()), matrix.dimensions**-0.5)
-    by_chance = math.sqrt(2.0 * math.log(max(len(visible), _COUNT_MIN)))
-    excess = (float(nearest[0]) - float(sample.mean())) / deviation - by_chance
+    excess = (float(nearest[0]) - float(sample.mean())) / deviation
+    excess -= _best_by_chance(max(len(visible), _COUNT_MIN))
     share = len(strange) / len(asked)
     words = float(index.columns.length.sum())
     surprise = share * math.log(max(words / max(len(index.vocabulary), 1), 1.0))
@@ -212,14 +245,16 @@ def measure_misspelling(query: IndexedQuery, space: str) -> float:
 def cosine_floor(unrelated: NDArray[np.float32] | None, count: int, deviations: float) -> float:
     """The cosine that the best of `count` rows must have to stand out by a number of deviations; infinity if that is unknown.
 
-    `unrelated` are the question's cosines with sentences that it is not about. Of `count` draws at
-    random the highest lies about √(2 ln count) deviations above the mean: so must the floor.
+    `unrelated` are the question's cosines with sentences that it is not about.
     """
     if unrelated is None:
         return math.inf
-    deviations += math.sqrt(2.0 * math.log(count))
-    mean = float(unrelated.mean())
-    return mean + deviations * max(float(unrelated.std()), _DEVIATION_MIN * (1.0 - mean))
+    deviations += _best_by_chance(count)
+    return float(unrelated.mean()) + deviations * _measure_deviation(unrelated)
+
+
+def _measure_deviation(unrelated: NDArray[np.float32]) -> float:
+    return max(float(unrelated.std()), _DEVIATION_MIN * (1.0 - float(unrelated.mean())))
 
 
 def measure_cosines(index: MemoryIndex, learned: LearnedMatch, rows: Rows) -> Floats:

@@ -95,6 +95,19 @@ async def test_a_word_that_is_new_and_near_none_is_left_to_the_model(library):
     assert by_name(answer.hits[0])["learned"] > 0.2
 
 
+async def test_words_decide_where_the_model_sees_in_every_memory_the_same_language(db):
+    german = "Rechnung Zahlung Sitzung Schema Bild Protokoll Kennwort Auftrag Speicher Suche"
+    library = IndexedVault(db, learned=Synonyms(german))
+    words = german.split()
+    for i in range(60):
+        library.put(f"{words[i % 4]} {i}", f"{words[i % 3]} Seite{i} Kapitel{i}")
+    nearest = library.put("Auftrag", "Speicher, Suche, Tapete")
+    wanted = library.put("Bild", "wird kleiner, Rand")
+    await library.learn()
+    answer = await library.ask("Warum ist ein Bild im Protokoll der Zahlung?")
+    assert [hit.summary.id for hit in answer.hits[:2]] == [wanted, nearest]
+
+
 async def test_while_it_is_being_filled_both_spaces_are_asked(library):
     filled = library.put("Postgres", "ledger")
     missing = library.put("database", "ledger of old")
