@@ -35,6 +35,9 @@ _TELLING_NATS = 30.0
 """The information of some ten words in common; from twice as much on, more adds nothing."""
 _CHANCE_NATS = (-3.5, 0.5)
 """The nats beyond those of the best by chance of N memories, below which a match is chance and from which it is none."""
+_COMMON_SHARE = 0.5
+"""How far words are worth what they are without a model where a question is near to all memories alike; cosines then still
+tell functions from each other."""
 _RATING = re.compile(rf"{SIGNIFICANCE_TAG}\d+")
 _TOP_SHARE = 0.25
 """Co-activation lifts what was returned together with this share of the candidates, the best ones."""
@@ -335,14 +338,16 @@ def weigh_words(query: IndexedQuery, found: Retrieved) -> tuple[float, float]:
     """
     if found.learned is None or not found.learned.leads or found.likelihood is None:
         return 1.0, 1.0
-    settings, doubt = found.learned.settings, found.learned.doubt
+    learned = found.learned
+    settings, misspelt, common = learned.settings, learned.misspelt, learned.common
     best = float(found.lexical_worth(found.lexical[:1]).max(initial=0.0))
     count = max(query.visible.context_rows.among.count, VAULT_ROWS_MIN)
     excess = best * found.likelihood.information - math.log(count)
     worth = settings.words + settings.information * min(max(excess / _TELLING_NATS, 0.0), 2.0)
     least, sure = _CHANCE_NATS
     certainty = min(max((excess - least) / (sure - least), 0.0), 1.0)
-    return worth + doubt * (1.0 - worth), max(certainty, doubt)
+    worth += max(_COMMON_SHARE * common, misspelt) * (1.0 - worth)
+    return worth, max(certainty, common, misspelt)
 
 
 def _weigh_beside_learned(
@@ -362,7 +367,7 @@ def _weigh_beside_learned(
         matrix = query.index.matrices[spelling.space]
         cosines = np.maximum(matrix.cosines(spelling.vector, rows).astype(np.float64), 0.0)
         whole = query.parsed.profile.legs.get("vector", 0.0)
-        weight = settings.spelling + learned.doubt * (whole - settings.spelling)
+        weight = settings.spelling + learned.misspelt * (whole - settings.spelling)
         own["spelling"] = worth * certainty * weight * cosines
     return own
 

@@ -40,8 +40,6 @@ deviation beyond the best by chance. Fitted to questions as asked and misspelt o
 _COMMON_MIN = 1.0
 """The deviations above unrelated sentences at which the mean memory says nothing yet; one more says all. Questions in a
 language that the model hardly knows, about chats and about code are at 2 to 4, paraphrases at most at 0.6."""
-_COMMON_COST = 0.5
-"""The share of its worth that a cosine loses where what is near is near as all memories are."""
 _EXCESS_MAX = 5.0
 _SURE = 1.25
 _FAR, _CONVEXITY = 5.0, 1.5
@@ -114,11 +112,6 @@ class LearnedMatch:
     spelt_alike: Rows | None = None
     """The nearest row of each of the nearest summaries in the hashing space, if anything is misspelt."""
 
-    @property
-    def doubt(self) -> float:
-        """How far words and spelling count as they do without a model, 0 to 1."""
-        return max(self.common, self.misspelt)
-
     def scale_above_mean(self, cosines: Floats) -> Floats:
         """How far each cosine stands above the mean: 1 at `_FAR` deviations, 0 at the mean and for NaN: no vector."""
         return np.fmax((cosines - self.mean) / (_FAR * self.deviation), 0.0) ** _CONVEXITY
@@ -131,7 +124,7 @@ class LearnedMatch:
         embedded, MRR on commit messages would fall from 52.4 to 47.9).
         """
         is_missing = np.isnan(cosines)
-        weight = self.weight * (1.0 - self.misspelt) * (1.0 - _COMMON_COST * self.common)
+        weight = self.weight * (1.0 - self.misspelt)
         found = np.where(is_missing, 0.0, weight * self.scale_above_mean(cosines))
         assumed = (
             0.0 if is_missing.all() else float(np.quantile(found[~is_missing], _ASSUMED_QUANTILE))
