@@ -8,7 +8,8 @@ stands in it as it is. (A newline cannot occur inside a JSON string, so each one
 has not acknowledged in time is redacted and spooled with an fsync; only then are heavier modules imported.
 
 The hook prints only the `output` of the daemon's reply, context for the agent. If a session begins while no daemon
-runs, it starts one and waits for it briefly. Whatever happens, it exits with status 0.
+runs, it starts one and waits for it briefly. A prompt starts one that ended without being told to, and waits for nothing.
+Whatever happens, the hook exits with status 0.
 
 `MEMD_DISABLE=1` turns everything off, `MEMD_CAPTURE=0` capturing, `MEMD_INJECT=0` printing context, and
 `MEMD_START=0` starting the daemon.
@@ -32,9 +33,9 @@ STDIN_BYTES_MAX = 16 * 1024 * 1024
 STDIN_S = 1.5
 """Seconds to wait for the whole payload; less than the client's timeout for hooks, since a killed hook spools nothing."""
 _SESSION_STARTS = (b'"SessionStart"', b'"sessionStart"')
+_PROMPTS = (b'"UserPromptSubmit"', b'"userPromptSubmitted"')
 _CONTEXT_EVENTS = (
-    b'"UserPromptSubmit"', b'"userPromptSubmitted"', b'"PostToolUseFailure"', b'"postToolUseFailure"', b'"SubagentStart"',
-    *_SESSION_STARTS,
+    b'"PostToolUseFailure"', b'"postToolUseFailure"', b'"SubagentStart"', *_PROMPTS, *_SESSION_STARTS,
 )  # fmt: skip
 """Events for whose context the daemon searches.
 Quotes inside a JSON string are escaped, so these match whole strings, which are hardly ever other values."""
@@ -105,9 +106,9 @@ def _handle_event(stdin: int, sender: Sender, environ: dict[str, str], started: 
     if captures and output is None:
         _spool_event(payload, at, sender, paths)
         _knock(paths.socket)
-    if is_absent and sender.is_at(payload, _SESSION_STARTS):
+    if is_absent and sender.is_at(payload, _SESSION_STARTS + _PROMPTS):
         quiet = _make_request(payload, at, sender, {**environ, "MEMD_CAPTURE": "0"})
-        output = _start_daemon(payload, quiet if injects else b"", paths, environ, started)
+        output = _start_daemon(payload, quiet if injects else b"", sender, environ, started)
     is_shown = injects or (may_print and captures and sender.is_at(payload, _TOLD_EVENTS))
     _write_stdout(output if output and is_shown else b"")
 
@@ -207,19 +208,26 @@ def _write_stdout(output: bytes) -> None:
 
 
 def _start_daemon(
-    payload: bytes, request: bytes, paths: Paths, environ: dict[str, str], started: float
+    payload: bytes, request: bytes, sender: Sender, environ: dict[str, str], started: float
 ) -> bytes | None:
-    """Start the daemon for a session that begins; return the output of its reply to `request`, if in time."""
+    """Start the daemon for a session that begins; return the output of its reply to `request`, if in time.
+
+    A prompt is answered at once. It starts no daemon that was stopped on purpose, and none where no vault is.
+    """
     import json
 
     from memd import launcher
 
+    paths = Paths(environ)
     # Elsewhere the word is a part of what was said. A client that leaves the name out has told it to its hook.
-    name = json.loads(payload).get("hook_event_name", "SessionStart")
-    if name not in ("SessionStart", "sessionStart"):
+    name = f'"{json.loads(payload).get("hook_event_name") or sender.event or "SessionStart"}"'
+    is_prompt = name.encode() in _PROMPTS
+    if not is_prompt and name.encode() not in _SESSION_STARTS:
+        return None
+    if is_prompt and (os.path.exists(paths.stopped) or not os.path.exists(paths.database)):
         return None
     child = 0 if launcher.is_held(paths.lock) else launcher.start(paths, environ)
-    if child is None or not request:
+    if child is None or not request or is_prompt:
         return None
     deadline = started + START_WAIT_S
     while time.monotonic() < deadline:

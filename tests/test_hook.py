@@ -472,6 +472,41 @@ def test_in_the_middle_of_a_session_nothing_is_started(may_start, event):
     assert not Path(Paths(may_start).log).exists()
 
 
+def make_vault(environ):
+    """The file of a vault that a daemon has left."""
+    database = Path(Paths(environ).database)
+    database.parent.mkdir(parents=True)
+    with open_database(str(database), indexed_vault.NOW):
+        pass
+
+
+@pytest.mark.skipif(sys.platform == "darwin", reason="looks into /proc")
+def test_a_prompt_starts_a_daemon_that_is_gone_and_the_daemon_stores_it(may_start):
+    make_vault(may_start)
+    run(may_start, PROMPT)
+    with until(lambda: answering(Paths(may_start))) as client:
+        until(lambda: client.call("memd/status")["events"]["count"] == 1)
+    until(lambda: spooled(may_start) == [])
+
+
+def test_a_prompt_does_not_wait_for_the_daemon_that_it_starts(false_daemon, monkeypatch, capfd):
+    monkeypatch.setattr(hook, "_RETRY_S", 60.0)
+    make_vault(false_daemon)
+    inside({**false_daemon, "FAKE": "dies"}, PROMPT)
+    assert capfd.readouterr().out == ""
+    assert until(lambda: Path(Paths(false_daemon).log).read_text()) == "no daemon today\n"
+    assert [line["payload"] for line in spooled(false_daemon)] == [PROMPT]
+
+
+def test_a_prompt_starts_no_daemon_that_was_stopped_on_purpose(may_start):
+    make_vault(may_start)
+    Path(Paths(may_start).state_dir).mkdir(parents=True, exist_ok=True)
+    process.mark_stopped(Paths(may_start).stopped)
+    run(may_start, PROMPT)
+    assert daemons(may_start) == []
+    assert not Path(Paths(may_start).log).exists()
+
+
 def test_a_session_that_begins_waits_for_nothing_where_nothing_may_be_started(home, tmp_path):
     run(home, START)
     units = tmp_path / ".config" / "systemd" / "user"
