@@ -14,7 +14,6 @@ from memd.capture.project import ProjectIdentity, ProjectOverrides, read_branch,
 from memd.config import InjectConfig
 from memd.distill.distiller import Distiller
 from memd.injection import evidence, prompt_gate, start
-from memd.injection.choice import CandidateGroup
 from memd.injection.evidence import ErrorSignature, read_signature, read_task
 from memd.injection.moments import InjectedContext, InjectionMoment
 from memd.injection.origins import OriginReader, ToldTexts, tell_offers
@@ -59,8 +58,6 @@ _SETTINGS = {
 }  # fmt: skip
 """Moment → the setting that switches it; of a session's start `session_start`."""
 _EVIDENCE_TOKENS = 400
-_FIXES_SHOWN = 2
-FIXED_HEADING = "The same failed here before; what fixed it"
 
 
 @dataclass(frozen=True, slots=True)
@@ -272,15 +269,16 @@ class ContextBuilder:
             fixes = (
                 evidence.find_fixes(tx, signature, hits, here.project_ids, now)
                 if signature is not None
-                else []
+                else None
             )
-            if fixes:
-                group = CandidateGroup(FIXED_HEADING, tuple(fixes), limit=_FIXES_SHOWN)
+            is_known = fixes is not None and bool(fixes.candidates)
+            if fixes is not None and is_known:
+                group = fixes
             elif moment.name == "subagent":
                 group = evidence.find_rules(tx, here, moment, draft.prompt or moment.prompt, now)
             else:
                 group = evidence.find_noted(tx, moment, here, now)
-            seen: start.Seen = "later" if fixes else "all"
+            seen: start.Seen = "later" if is_known else "all"
             seen = "nothing" if moment.name == "subagent" else seen
             found = start.read_evidence(tx, here, group, now, guides, seen)
             found = evidence.drop_gone(found, audience.tree)

@@ -2,8 +2,8 @@
 
     places   a note whose place, a file, a directory or a command, a call reads, changes or runs
     errors   what fixed an error here before, by its signature: the line that says what is wrong, without what differs from
-             run to run. Told is what the record proves to have fixed it, or what was done when somebody pasted it; never
-             the text of the error
+             run to run. Told is what the record proves to have fixed it; else, under a heading that says so, what was
+             noted about it or done when somebody pasted it; never the text of the error
     tasks    the rules that apply to what a subagent is asked to do
 
 A place with a slash is looked for below the project's directories, one without anywhere in them; `*` and `**` stand for
@@ -21,7 +21,9 @@ from typing import Any
 from memd.belief.notes import split_note
 from memd.belief.standing import OF_COMMAND, OF_FILE
 from memd.caches import cached
+from memd.distill.episodes import EpisodeContext, read_story
 from memd.distill.proof import command_output
+from memd.distill.proof.checks import is_failing
 from memd.injection import start
 from memd.injection.breaches import matches, read_commands
 from memd.injection.choice import CandidateGroup
@@ -31,7 +33,7 @@ from memd.injection.origins import shorten_name
 from memd.injection.prompt_gate import ERROR_FIELD, MATCHED_MIN, TURN_KINDS
 from memd.injection.start import SessionCandidates, SessionPlace, SessionState
 from memd.injection.working_tree import WorkingTree
-from memd.models import EdgeType, Kind, Summary
+from memd.models import EdgeType, Event, Kind, Summary
 from memd.patterns import compile_lazily
 from memd.store import events, links, session_context, summaries, usage
 from memd.store.database import Connection
@@ -41,6 +43,9 @@ from memd.text import WORD, content_stems, normalised, one_line, split_sentences
 
 _NOTED_SHOWN, _RULES_SHOWN, _PLACES_SHOWN = 3, 10, 3
 NOTED_HEADING = "Noted for"
+FIXED_HEADING = "The same failed here before; what fixed it"
+MET_HEADING = "The same was met here before; what was said or done then, without proof that it helped"
+_FIXES_SHOWN = 2
 SUBAGENT_HEADING = "Rules of the user's project that apply to this task"
 
 
@@ -263,7 +268,7 @@ _ERROR_FORM = compile_lazily(
 )
 """How programs begin to say what failed; within a sentence somebody else's words are before it."""
 _CLAUSE_END = compile_lazily(r"[,;.!?–—](?=\s|$)")
-_ERROR_WORDS_MIN, _PHRASE_WORDS_MAX, _TURNS_MAX = 4, 8, 8
+_ERROR_WORDS_MIN, _PHRASE_WORDS_MAX, _TURNS_MAX, _EVENTS_READ_MAX = 4, 8, 8, 2_000
 _EXIT = compile_lazily(r"\AExit code \d+\n")
 
 
@@ -323,20 +328,27 @@ def find_fixes(
     found: Iterable[Summary],
     project_ids: tuple[int, ...],
     now: int,
-) -> list[ContextCandidate]:
-    """Return the fixes of failures with this signature, best first; no hidden ones.
+) -> CandidateGroup:
+    """Return the fixes of failures with this signature, best first; where none is proven, what else is known of it.
 
-    Of the memories found for it, and of the work for which somebody pasted it.
+    Of the memories found for it, and of the work for which somebody pasted it; no hidden ones.
     """
     fixes: dict[int, None] = {}
+    noted: dict[int, None] = {}
     for memory in found:
-        fixes.update(dict.fromkeys(_list_fixes(tx, signature, memory)))
-    pasted = _list_pasted(tx, signature, project_ids)
-    ids = [*fixes, *pasted]
+        if memory.episode is not None:
+            fixes.update(dict.fromkeys(_list_fixes(tx, signature, memory)))
+        elif signature.stands_in(f"{memory.title}\n{memory.body}"):
+            (fixes if memory.kind is Kind.FIX else noted)[memory.id] = None
+    pasted = [n for n in _list_pasted(tx, signature, project_ids) if n not in fixes]
+    ids = [*fixes, *noted, *pasted]
     visible = {one.id: one for one in session_context.candidates_by_ids(tx, ids, now)}
-    told = [_tell_fix(visible[one], signature) for one in fixes if one in visible]
-    told += [_tell_outcome(visible[n]) for n in pasted if n in visible and n not in fixes]
-    return [one for one in told if one.title]
+    proven = [_tell_fix(visible[n], signature) for n in fixes if n in visible]
+    if proven := [one for one in proven if one.title]:
+        return CandidateGroup(FIXED_HEADING, tuple(proven), limit=_FIXES_SHOWN)
+    told = [_tell_fix(visible[n], signature) for n in noted if n in visible]
+    told += [_tell_outcome(visible[n]) for n in pasted if n in visible]
+    return CandidateGroup(MET_HEADING, tuple(one for one in told if one.title), limit=_FIXES_SHOWN)
 
 
 def _list_pasted(
@@ -355,11 +367,7 @@ def _list_pasted(
 
 
 def _list_fixes(tx: Connection, signature: ErrorSignature, memory: Summary) -> Iterator[int]:
-    if memory.episode is None:
-        # Somebody noted the error's words, and what to do.
-        if signature.stands_in(f"{memory.title}\n{memory.body}"):
-            yield memory.id
-    elif memory.kind in TURN_KINDS:
+    if memory.kind in TURN_KINDS:
         if _find_told(memory.body, signature):
             yield memory.id
     elif memory.kind is Kind.FAILURE:
@@ -378,16 +386,35 @@ def _list_fixes_of_failure(tx: Connection, failure: Summary) -> Iterator[int]:
         elif edge.rule == session_context.PASSED_LATER and session_context.is_closed_later(
             tx, failure.id
         ):
-            yield from _list_fixes_of_turn(tx, str(edge.detail.get("episode", "")), edge.to_id)
+            episode = str(edge.detail.get("episode", ""))
+            yield from _list_fixes_of_turn(tx, failure, episode, edge.to_id)
     if _CURE.search(failure.body):
         yield failure.id
 
 
-def _list_fixes_of_turn(tx: Connection, episode: str, event_id: str) -> Iterator[int]:
-    """List the changes of the turn in which the check passed."""
+def _list_fixes_of_turn(
+    tx: Connection, failure: Summary, episode: str, event_id: str
+) -> Iterator[int]:
+    """List the changes of the turn in which the check passed, if it changed or ran something before that."""
     passed = events.events_by_ids(tx, [int(event_id)]).get(int(event_id))
-    found = summaries.episode_summaries(tx, passed.session_id, episode) if passed else []
-    yield from (one.id for one in found if one.kind in (Kind.FIX, Kind.CHANGE))
+    if passed is None:
+        return
+    for one in summaries.episode_summaries(tx, passed.session_id, episode):
+        if one.kind in (Kind.FIX, Kind.CHANGE) and _has_worked(tx, one, failure.at, passed):
+            yield one.id
+
+
+def _has_worked(tx: Connection, turn: Summary, since: int, passed: Event) -> bool:
+    """Return whether the turn changed a file, or ran something that may have mended what failed, before the check passed."""
+    sources = [number for number, _ in links.sources_of(tx, turn.id)]
+    begun = min((one.at for one in events.events_by_ids(tx, sources).values()), default=since)
+    after = max(begun, since)
+    read = events.session_events(tx, passed.session_id, after, _EVENTS_READ_MAX)
+    before = [one for one in read if after <= one.at and (one.at, one.id) < (passed.at, passed.id)]
+    story = read_story(before, EpisodeContext())
+    return bool(story.edits) or not all(
+        is_failing(run) or command_output.is_read_only(run.command) for run in story.commands
+    )
 
 
 def _find_told(body: str, signature: ErrorSignature) -> re.Match[str] | None:
@@ -414,15 +441,13 @@ def _tell_fix(one: ContextCandidate, signature: ErrorSignature) -> ContextCandid
     """Return the memory with its fix as title: the agent sees the error already."""
     if one.episode is None:
         return replace(one, title=one_line(split_note(one.body).text or one.title, _TITLE_CHARACTERS))  # fmt: skip
-    if told := _find_told(one.body, signature) or (
-        one.kind is Kind.FIX and _FIXED.search(one.body)
-    ):
+    if told := _find_told(one.body, signature):
         lines = _PUT_IN.findall(told["rest"])
         now = f"now `{lines[0]}`" if lines and "`" not in lines[0] else ""
         return replace(one, title=told["fix"], remark=told["said"] or now)
     if cure := _CURE.search(one.body):
         return replace(one, title=f"worked as {cure[1]}")
-    return one if one.kind is Kind.CHANGE else replace(one, title="")
+    return one if one.kind in (Kind.FIX, Kind.CHANGE) else replace(one, title="")
 
 
 # ── Tasks of subagents ───────────────────────────────────────────────────────────────────────────

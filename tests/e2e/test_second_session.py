@@ -127,14 +127,14 @@ def test_an_error_that_was_pasted_and_fixed_is_known_when_it_is_pasted_again_or_
     )  # fmt: skip
     for prompt in PASTED:
         told = begin()[0].asks(prompt)
-        assert "The same failed here before; what fixed it:" in told, prompt
+        assert "The same was met here before; what was said or done then, without proof" in told, prompt
         assert "the cart was shown before the session was loaded" in told
     assert "the cart was shown before" in begin()[0].fails("npm run dev", BASKET)
     session, _ = begin()
     assert session.asks(BASKET)
     assert session.asks(f"{BASKET}\nand again") == "", "it was told"
-    assert "failed here before" not in begin()[0].asks(BASKET.replace("basket", "order"))
-    assert "failed here before" not in begin()[0].fails(
+    assert "here before" not in begin()[0].asks(BASKET.replace("basket", "order"))
+    assert "here before" not in begin()[0].fails(
         "npm run dev", BASKET.replace("basket", "order")
     )
 
@@ -150,6 +150,20 @@ def test_an_error_that_a_tool_met_is_known_though_the_start_told_of_the_work(beg
     assert "The shop runs" in told
     assert "changed src/cart.ts" in again.fails("npm run dev", BASKET)
     assert "changed src/cart.ts" in begin()[0].asks(BASKET)
+
+
+def test_a_later_turn_that_only_ran_the_check_again_is_not_told_as_what_fixed_it(begin):
+    error = "FAILED tests/test_cart.py::test_sum - AssertionError: the total is 130, expected 70"
+    session, _ = begin()
+    session.asks("Run the tests of the cart.")
+    session.fails("pytest tests/test_cart.py", error)
+    session.ends("They fail.")
+    other, _ = begin()
+    other.asks("Do the tests pass by now? Write the result into the notes.")
+    other.runs("pytest tests/test_cart.py", "1 passed in 0.01s")
+    edit(other, "NOTES.md")
+    other.ends("All tests of the cart pass; `NOTES.md` says so.")
+    assert "what fixed it" not in begin()[0].fails("pytest tests/test_cart.py", error)
 
 
 def test_the_end_of_a_long_traceback_is_recognised(begin):
