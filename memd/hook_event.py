@@ -224,7 +224,7 @@ def _start_daemon(
     is_prompt = name.encode() in _PROMPTS
     if not is_prompt and name.encode() not in _SESSION_STARTS:
         return None
-    if is_prompt and (os.path.exists(paths.stopped) or not os.path.exists(paths.database)):
+    if is_prompt and (os.access(paths.stopped, os.F_OK) or not os.access(paths.database, os.F_OK)):
         return None
     child = 0 if launcher.is_held(paths.lock) else launcher.start(paths, environ)
     if child is None or not request or is_prompt:

@@ -180,7 +180,7 @@ def _find_analyses(story: Story) -> list[str]:
     return [text for new, text in found if (new, text) in best]
 
 
-def _find_left(said: Sequence[sentences.Statement]) -> Iterator[str]:
+def find_left(said: Sequence[sentences.Statement]) -> Iterator[str]:
     """Yield the statements that say that something is left to do, and the items of a list that a label calls so."""
     is_listed = False
     for one in said:
@@ -196,7 +196,7 @@ def _find_left(said: Sequence[sentences.Statement]) -> Iterator[str]:
 
 def _list_open(story: Story) -> Iterator[str]:
     """Yield what the closing message leaves open, and the last check if it failed and nothing was changed afterwards."""
-    left = _find_left(sentences.read_statements(story.answer))
+    left = find_left(sentences.read_statements(story.answer))
     yield from (one_line(one, _OPEN_CHARACTERS) for one in islice(left, _OPEN_MAX))
     ran = [one for one in story.commands if command_output.is_check(one.command)][-1:]
     for one in ran:

@@ -187,6 +187,7 @@ _MESSAGE_CHARACTERS = 12_000
 _STATEMENTS_MAX = 80
 _LINES_CACHED = 1_024
 """Lines that are kept without markup: a message is read again with those around it."""
+_ENDS = (".", "!", "?", ":", "…", "。", "！", "？")
 _FENCE_LINE = compile_lazily(r"^\s*(?:```|~~~)")
 _HEADING_LINE = compile_lazily(r"^\s*#{1,6}\s+(.+?)\s*#*$")
 _BOLD_LINE = compile_lazily(r"^\s*(?:\d{1,2}[.)]\s+)?\*\*([^*]+?)\*\*:?\s*$")
@@ -248,6 +249,11 @@ def _split_prose(message: str) -> Iterator[tuple[Form, str]]:
     for line in (*message.split("\n"), ""):
         if _FENCE_LINE.match(line):
             is_code = not is_code
+            if lines and is_code:
+                # What code follows leads to it, as with a colon, if no sentence ended there.
+                said = " ".join(lines)
+                yield form, said if said.endswith(_ENDS) else f"{said}:"
+                form, lines = "sentence", []
             continue
         if not is_code and (_RULE.match(line) or _BOX.match(line)):
             is_box = not is_box and _RULE.match(line) is None

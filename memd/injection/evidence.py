@@ -44,7 +44,9 @@ from memd.text import WORD, content_stems, normalised, one_line, split_sentences
 _NOTED_SHOWN, _RULES_SHOWN, _PLACES_SHOWN = 3, 10, 3
 NOTED_HEADING = "Noted for"
 FIXED_HEADING = "The same failed here before; what fixed it"
-MET_HEADING = "The same was met here before; what was said or done then, without proof that it helped"
+MET_HEADING = (
+    "The same was met here before; what was said or done then, without proof that it helped"
+)
 _FIXES_SHOWN = 2
 SUBAGENT_HEADING = "Rules of the user's project that apply to this task"
 

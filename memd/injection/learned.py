@@ -8,7 +8,7 @@ import json
 import math
 import re
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from importlib import resources
 
 from memd.belief.polarity import has_negation
@@ -26,6 +26,8 @@ _PROMPT_CHARACTERS_MAX = 3_000
 """A longer prompt is mostly pasted, and takes long to read."""
 _SHORT_WORDS, _LONG_WORDS = 4, 40
 """Words of a sentence that says next to nothing, and of one that tells a story."""
+LIKELY_MIN = -2.7
+"""The logarithm of the odds below which one sentence in sixteen holds, as of any sentence that nothing speaks for."""
 RECENCY = 0.5
 """How much less likely, in the logarithm of the odds, for each e-fold of sentences that came after it."""
 _NUMBER = re.compile(r"\d+")
@@ -38,10 +40,11 @@ _PART_STEMS_MIN, _PART_SHARE = 3, 0.8
 
 @dataclass(frozen=True, slots=True)
 class SaidSentence:
-    """A sentence that the user typed. `at` is UTC milliseconds."""
+    """A sentence that the user typed, or a whole prompt. `at` is UTC milliseconds."""
 
     text: str
     at: int
+    session_id: int = 0
 
 
 def measure_sentence(text: str, number: int, count: int) -> dict[str, float]:
@@ -85,11 +88,15 @@ def rate_sentence(text: str, number: int, count: int) -> float:
 
 
 def choose_said(
-    prompts: Iterable[tuple[int, str]], known: Sequence[str], limit: int
+    prompts: Iterable[SaidSentence], known: Sequence[str], limit: int, least: float = -math.inf
 ) -> tuple[SaidSentence, ...]:
-    """Choose the sentences in these prompts, latest first, that are likeliest to hold and not known yet; the best come first."""
+    """Choose the sentences in these prompts, latest first, that are likeliest to hold and not known yet; the best come first.
+
+    `least`: how likely one must be, whenever it was said.
+    """
     rated: dict[str, tuple[float, SaidSentence]] = {}
-    for at, prompt in prompts:
+    for one in prompts:
+        prompt = one.text
         if len(prompt) > _PROMPT_CHARACTERS_MAX or prompt.lstrip().startswith("/"):
             continue
         if is_machine_text(prompt):
@@ -101,11 +108,12 @@ def choose_said(
             key = normalised(text)
             if not _CHARACTERS_MIN <= len(text) <= SAID_CHARACTERS_MAX or key in rated:
                 continue
-            rating = rate_sentence(text, number, len(own)) - RECENCY * math.log1p(len(rated))
-            rated[key] = rating, SaidSentence(text, at)
+            likely = rate_sentence(text, number, len(own))
+            rating = likely - RECENCY * math.log1p(len(rated)) if likely >= least else -math.inf
+            rated[key] = rating, replace(one, text=text)
     chosen: list[SaidSentence] = []
-    for _, one in sorted(rated.values(), key=lambda pair: -pair[0]):
-        if len(chosen) == limit:
+    for rating, one in sorted(rated.values(), key=lambda pair: -pair[0]):
+        if len(chosen) == limit or rating == -math.inf:
             break
         if not is_told(one.text, known):
             chosen.append(one)

@@ -9,15 +9,17 @@ import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
+from memd.belief.changes import says_turn
 from memd.belief.polarity import has_negation, is_negation, list_conditions, list_folded
 from memd.belief.standing import find_other_scope
+from memd.distill.proof.objections import claims_fix
 from memd.distill.text import is_question, split_sentences
 from memd.index import entities
 from memd.injection.choice import TITLES_CACHED, CandidateGroup, measure_age
 from memd.models import Authority, Kind
 from memd.store.session_context import COMMITS, LEFT_OPEN
 from memd.store.types import ContextCandidate
-from memd.text import content_stems, find_sentence_ends, fold, is_stop_word, one_line, words
+from memd.text import content_stems, find_sentence_ends, fold, is_stop_word, one_line, unique, words
 
 TITLE_CHARACTERS = 240
 """Maximum characters of a title completed to its whole sentence: half of a rule may be another rule."""
@@ -83,6 +85,19 @@ _NEXT_FIELD = re.compile(
 _OPENING_CHARACTERS, _DONE_SHARE, _TITLE_SHARE, _OPEN_SHARE = 200, 0.65, 0.8, 0.5
 """So much of an answer says what was done. By these shares every sixteenth of the late sentences of seven people was done, and
 1 in 20 of these was wanted, 1 in 9 of all; by half of the words, or by what later turns say, the wanted went, too."""
+_FIX = re.compile(r"fix(?:e[sd])?\b", re.IGNORECASE)
+"""How the subjects of commits begin that fix something."""
+_LACK = re.compile(
+    r"[^\W\d_]\s+(?<!that )(?<!which )(?<!who )(?:is|are|does|has|have)(?:n['’]t|\s+(?:\w+\s+)?not)\b"
+    r"|\bI (?:(?:do|can)(?:n['’]t| not)|cannot)\b",
+    re.IGNORECASE,
+)
+"""A verb that states something of today, denied behind its subject."""
+_COMMIT_TYPE = re.compile(r"^\w+(?:\([^)]*\))?!?:\s+")
+_REVERT = re.compile(r"revert(?:ed|s|ing)?\b", re.IGNORECASE)
+"""How git and commit messages begin that take back what an earlier commit did."""
+_TURNED_SHARE = 0.6
+"""The share of the stems of what was done that what turns it names."""
 _TAKES_AWAY = frozenset(
     "remove removes removed drop drops dropped skip skips hide hides hidden exclude excludes excluded omit omits omitted".split()  # noqa: SIM905  # a page of quotes reads worse
 )
@@ -99,15 +114,15 @@ def stands_alone(title: str) -> bool:
     bare = _LABEL.sub("", title)
     prose = _CODE.sub(" code ", bare)
     least = _STATEMENT_WORDS_MIN - bool(_NAME.search(bare) or entities.entities_of_text(bare))
-    if "[REDACTED" in bare or _count_content_words(bare) < least or _DEMONSTRATIVE.search(prose):
+    if "[REDACTED" in bare or count_content_words(bare) < least or _DEMONSTRATIVE.search(prose):
         return False
     pronoun = _PRONOUN.search(prose)
     if pronoun is None or _SUBJECT.match(prose):
         return True
-    return _count_content_words(prose[: pronoun.start()]) > _WORDS_BEFORE_POINTER
+    return count_content_words(prose[: pronoun.start()]) > _WORDS_BEFORE_POINTER
 
 
-def _count_content_words(text: str) -> int:
+def count_content_words(text: str) -> int:
     """Count the content words; a path or a name is one."""
     found = (word.strip(".,;:!?()\"'`*") for word in text.split())
     return len(
@@ -115,13 +130,20 @@ def _count_content_words(text: str) -> int:
     )
 
 
-def write_statement(one: ContextCandidate) -> str:
-    """Write what the line of a memory says, for a reader who was not there.
+def write_statements(one: ContextCandidate) -> Iterator[str]:
+    """Yield what the line of a memory may say, for a reader who was not there, the best first.
 
     Work is told by the commits that it made, which were written for strangers; an answer with its question.
     """
     if one.commits and one.kind in OUTCOME_KINDS and one.authority is not Authority.USER_HAND:
-        return one_line("; ".join(one.commits[-_COMMITS_SHOWN:]), TITLE_CHARACTERS)
+        yield one_line("; ".join(one.commits[-_COMMITS_SHOWN:]), TITLE_CHARACTERS)
+        one = replace(one, commits=())
+        if not _tells_work(one) or count_content_words(_CODE.sub(" ", one.title)) < _STATEMENT_WORDS_MIN:  # fmt: skip
+            return
+    yield _write_statement(one)
+
+
+def _write_statement(one: ContextCandidate) -> str:
     asked, answer = _ASKED.search(one.body), _ANSWER.match(one.title)
     if asked and answer:
         said = complete_title(answer[1], one.body, _ANSWER_CHARACTERS)
@@ -145,7 +167,15 @@ def complete_title(title: str, body: str, limit: int) -> str:
     line = before + re.split(r"[\n”]", body[found.end() :], maxsplit=1)[0]
     ends = (end for end in find_sentence_ends(line) if end > len(before) or end == len(line))
     whole = [begun + line[len(before) : end].rstrip(" .:") for end in ends]
-    return one_line(next((one for one in whole if not _is_open(one)), whole[0]), limit)
+    return cut_line(next((one for one in whole if not _is_open(one)), whole[0]), limit)
+
+
+def cut_line(text: str, limit: int) -> str:
+    """Return the text on one line of at most `limit` characters, cut before a piece of code rather than in it."""
+    cut = one_line(text, limit)
+    begun = cut.rpartition("`")[0].rstrip(" (")
+    is_inside = cut.count("`") % 2 and cut.endswith("…") and len(begun) >= _LEFT_MIN * limit
+    return f"{begun}…" if is_inside else cut
 
 
 def _is_open(text: str) -> bool:
@@ -219,6 +249,29 @@ def is_done(text: str, work: Iterable[tuple[str, str]], share: float = _DONE_SHA
     )
 
 
+def is_solved(text: str, work: Iterable[tuple[str, str]], *, went_on: bool) -> bool:
+    """Return whether what a sentence reports was solved, and it sets no limit.
+
+    It was if the sentence says what is not as it should be and its session went on to change something, or if its own work,
+    (title, body), says that it fixed something.
+    """
+    if any(fold(word) in _LASTING for word in words(text)):
+        return False
+    if reports_lack(text):
+        return went_on
+    return not denies(text) and any(
+        _FIX.match(told) or claims_fix(told)
+        for title, body in work
+        for told in (title, *read_outcome(body).split("\n"))
+    )
+
+
+def reports_lack(text: str) -> bool:
+    """Return whether a sentence says what somebody saw not to be so: `the menu is not shown`, and not `do not show the menu`."""
+    found = _LACK.search(text)
+    return found is not None and not denies(text[: found.start()])
+
+
 def _covers(told: str, text: str, share: float) -> bool:
     asked = set(content_stems(text))
     return len(asked.intersection(content_stems(told))) >= share * len(asked)
@@ -274,6 +327,65 @@ def drop_done(outcomes: Sequence[ContextCandidate]) -> list[ContextCandidate]:
         else one
         for one in outcomes
     ]
+
+
+def gather_open(outcomes: Sequence[ContextCandidate]) -> list[ContextCandidate]:
+    """Tell what the pieces of work of a session left open with the latest that tells what was done; `outcomes`: latest first.
+
+    Where later work of the session went on, in the same files or on the same subject, that work says what is open.
+    """
+    left: dict[int | None, list[str]] = {}
+    later: dict[int | None, list[ContextCandidate]] = {}
+    for one in outcomes:
+        since = later.setdefault(one.session_id, [])
+        if one.left_open and not any(_goes_on(other, one) for other in since):
+            answers = [read_answer(other.body) for other in since]
+            new = [text for text in one.left_open if not any(_covers(said, text, _OPEN_SHARE) for said in answers)]  # fmt: skip
+            left.setdefault(one.session_id, []).extend(new)
+        since.append(one)
+    tell = {number: next(filter(_tells_work, later[number]), later[number][0]).id for number in left}  # fmt: skip
+    return [
+        replace(one, left_open=tuple(unique(left[one.session_id])))
+        if tell.get(one.session_id) == one.id
+        else replace(one, left_open=())
+        if one.left_open
+        else one
+        for one in outcomes
+    ]
+
+
+def _goes_on(later: ContextCandidate, earlier: ContextCandidate) -> bool:
+    return not set(later.edited).isdisjoint(earlier.edited) or tells_the_same(later, earlier)
+
+
+def drop_turned(
+    outcomes: Sequence[ContextCandidate], statements: Iterable[ContextCandidate]
+) -> list[ContextCandidate]:
+    """Drop the work, and of several commits those, that later work took back or a later statement turned."""
+    said = [(one.at, one.title) for one in statements]
+    said += [(one.at, text) for one in outcomes for text in one.commits or (one.title,)]
+    turning = [(at, stems) for at, text in said if (stems := _list_turned_stems(text))]
+    if not turning:
+        return list(outcomes)
+
+    def is_turned(one: ContextCandidate, done: str) -> bool:
+        stems = set(content_stems(_COMMIT_TYPE.sub("", done)))
+        least = max(_SHARED_STEMS_MIN, _TURNED_SHARE * len(stems))
+        return any(at > one.at and len(stems & named) >= least for at, named in turning)
+
+    kept = []
+    for one in outcomes:
+        commits = tuple(text for text in one.commits if not is_turned(one, text))
+        if commits or not (one.commits or is_turned(one, one.title)):
+            kept.append(replace(one, commits=commits))
+    return kept
+
+
+@functools.lru_cache(TITLES_CACHED)
+def _list_turned_stems(text: str) -> frozenset[str]:
+    """The stems of what takes something back, or says that it is otherwise now; none of any other text."""
+    turns = _REVERT.match(text) or (says_turn(text) and has_negation(text))
+    return frozenset(content_stems(text)) if turns else frozenset()
 
 
 def find_unfit(
@@ -341,7 +453,7 @@ def _why_unfit(
 
 def _tells_work(one: ContextCandidate) -> bool:
     """Return whether the line of a change is a whole sentence that reports, to a reader who was not there."""
-    said = write_statement(one)
+    said = _write_statement(one)
     if one.commits or one.authority is Authority.USER_HAND:  # a title of the user's own
         return True
     is_whole = not said.endswith("…") and not _is_open(said)

@@ -363,13 +363,19 @@ def tell_remark(card: ContextCandidate, reader: OriginReader) -> str:
 
 def tell_card(card: ContextCandidate, reader: OriginReader) -> ContextCandidate:
     """The card with the words that may be shown; without a title if none may."""
-    said = lines.write_statement(card)
-    title = reader.tell(card, said)
-    if card.kind in lines.OUTCOME_KINDS and GAP in title and title != said:
-        title = ""  # half of a report tells nothing
+    title = next(
+        filter(None, (_tell_statement(card, one, reader) for one in lines.write_statements(card))),
+        "",
+    )
     files = tuple(path for path in card.edited if reader.is_name(card, path))
     left_open = tuple(filter(None, (reader.tell(card, one) for one in card.left_open)))
     return replace(card, title=title, edited=files, left_open=left_open)
+
+
+def _tell_statement(card: ContextCandidate, said: str, reader: OriginReader) -> str:
+    title = reader.tell(card, said)
+    # Half of a report tells nothing.
+    return "" if card.kind in lines.OUTCOME_KINDS and GAP in title and title != said else title
 
 
 def tell_offers(

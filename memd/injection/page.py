@@ -25,7 +25,7 @@ from memd.capture.redact.blocks import INJECTED_CLOSING, INJECTED_OPENING, INJEC
 from memd.injection import choice
 from memd.injection.choice import LINES_MAX, CandidateChoice, CandidateGroup
 from memd.injection.learned import SAID_CHARACTERS_MAX, SaidSentence, is_told
-from memd.injection.lines import TITLE_CHARACTERS, drop_project, shorten_sentence
+from memd.injection.lines import TITLE_CHARACTERS, cut_line, drop_project, shorten_sentence
 from memd.injection.moments import InjectedContext, InjectionCandidate
 from memd.injection.origins import OriginReader, choose_told, shorten_name, tell_remark
 from memd.injection.prompt_gate import GatedHit
@@ -299,7 +299,7 @@ class StartInputs:
     """The state that a page rests on when it is written, or looked for, at `now` (UTC milliseconds)."""
 
     version: tuple[object, ...]
-    read_prompts: Callable[[], tuple[tuple[int, str], ...]]
+    read_prompts: Callable[[], tuple[SaidSentence, ...]]
     guides: Guides
     tree: WorkingTree
     now: int
@@ -313,7 +313,7 @@ class _KeptPage:
     at: int
     version: tuple[object, ...]
     guides: Guides
-    prompts: tuple[tuple[int, str], ...] | None
+    prompts: tuple[SaidSentence, ...] | None
     changed_files: Sequence[str] | None
     """The files that the branch had changed; None where all that stands has room, because then none comes first."""
     gone: tuple[str, ...]
@@ -508,7 +508,7 @@ def make_candidate(
 # ── The line of one memory ───────────────────────────────────────────────────────────────────────
 
 _FILES_SHOWN = 3
-_OPEN_SHOWN, _OPEN_CHARACTERS = 2, 200
+_OPEN_SHOWN, _OPEN_CHARACTERS = 3, 200
 _LABEL = re.compile(r"^(?:\w+ ){0,2}\w+: +")
 """The agent's own heading of what it left: the line has one."""
 _AUTHOR_CHARACTERS = 40
@@ -532,7 +532,7 @@ def line_of_card(
     told = card.id, card.kind, title, card.at, card.authority
     still = card.left_open[:_OPEN_SHOWN] if width == TITLE_CHARACTERS else ()
     new = (text for text in still if not is_told(text, [title]))
-    left_open = "; ".join(one_line(_LABEL.sub("", text), _OPEN_CHARACTERS) for text in new)
+    left_open = "; ".join(cut_line(_LABEL.sub("", text), _OPEN_CHARACTERS) for text in new)
     return ContextLine(*told, is_pinned=card.is_pinned, note=note, left_open=left_open)
 
 

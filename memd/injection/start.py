@@ -22,7 +22,14 @@ from memd.belief.values import describe_line, find_line, read_set_values
 from memd.distill.episodes import EpisodeContext, read_story
 from memd.injection import lines
 from memd.injection.choice import DAY_MS, CandidateChoice, CandidateGroup
-from memd.injection.learned import SAID_CHARACTERS_MAX, SAID_MAX, SaidSentence, choose_said, is_told
+from memd.injection.learned import (
+    LIKELY_MIN,
+    SAID_CHARACTERS_MAX,
+    SAID_MAX,
+    SaidSentence,
+    choose_said,
+    is_told,
+)
 from memd.injection.moments import STARTS
 from memd.injection.prompt_gate import read_prompt
 from memd.injection.working_tree import NO_GUIDES, Guides
@@ -46,6 +53,8 @@ INJECTED_HEADING = "Recalled in this session, before it was compacted"
 _CANDIDATES_MAX = 200
 """Candidates that are read of a kind and project."""
 _SAID_SESSIONS, _SAID_PROMPTS = 10, 40
+_ANSWER_WORDS_MAX = 4
+"""Content words of an answer that says little without its question."""
 _WORK_MAX = 3
 """Lines of the work that was left open or done last."""
 _STANDING_KINDS = frozenset(
@@ -183,8 +192,8 @@ class SessionCandidates:
 
     groups: tuple[CandidateGroup, ...]
     left_out: tuple[CandidateChoice, ...]
-    prompts: tuple[tuple[int, str], ...] | None = None
-    """(time, text) of the prompts among which `said` was chosen; None if that was not wanted."""
+    prompts: tuple[SaidSentence, ...] | None = None
+    """The prompts among which `said` was chosen; None if that was not wanted."""
     said: tuple[SaidSentence, ...] = ()
     """What the user said lately, best first; the less the more was noted."""
     own: tuple[SaidSentence, ...] = ()
@@ -316,14 +325,14 @@ def _choose_said(
     tx: Connection,
     here: SessionState,
     groups: Sequence[CandidateGroup],
-    prompts: Sequence[tuple[int, str]],
+    prompts: Sequence[SaidSentence],
     now: int,
 ) -> tuple[SaidSentence, ...]:
     """Choose the user's own likeliest sentences of the last sessions, because there are no notes."""
     if here.project is None:
         return ()
     known = [f"{one.title} {one.body}" for one in _list_noted(groups)]
-    likely = choose_said(prompts, known, _count_said(groups))
+    likely = choose_said(prompts, known, _count_said(groups), LIKELY_MIN)
     # What only steers, as `commit and push` does, asks or was done is no reason to show one that is less likely.
     chosen = [
         one
@@ -336,16 +345,28 @@ def _choose_said(
     work = session_context.work_on_prompts(tx, here.project.id, since, _CANDIDATES_MAX)
 
     def stands(one: SaidSentence) -> bool:
-        own = ((title, body) for at, title, body in work if at == one.at)
+        own = [(title, body) for at, _, title, body in work if at == one.at]
+        went_on = any(number == one.session_id and at >= one.at for at, number, *_ in work)
+        if lines.is_solved(one.text, own, went_on=went_on) or _is_answer(tx, one):
+            return False
         return lines.limits(one.text) or not lines.is_done(one.text, own)
 
     return _leave_retracted(tx, list(filter(stands, chosen)), here.project.id)
 
 
-def read_late_prompts(tx: Connection, here: SessionState, now: int) -> tuple[tuple[int, str], ...]:
-    """(time, text) of what the user typed in the last sessions of the project besides this one, latest first."""
+def _is_answer(tx: Connection, said: SaidSentence) -> bool:
+    """Return whether a sentence of a few words answers what the agent had asked, and so says little without it."""
+    if lines.count_content_words(said.text) > _ANSWER_WORDS_MAX or lines.limits(said.text):
+        return False
+    heard = events.last_answer(tx, said.session_id, said.at)
+    text = "" if heard is None else str(heard.payload.get("last_assistant_message") or heard.payload.get("text"))  # fmt: skip
+    return _is_question(text.rstrip())
+
+
+def read_late_prompts(tx: Connection, here: SessionState, now: int) -> tuple[SaidSentence, ...]:
+    """What the user typed in the last sessions of the project besides this one, latest first."""
     besides = here.session.id if here.session else None
-    prompts: list[tuple[int, str]] = []
+    prompts: list[SaidSentence] = []
     recent = (
         projects.recent_sessions(tx, here.project.id, _SAID_SESSIONS, now) if here.project else ()
     )
@@ -380,7 +401,7 @@ def read_own_words(
     ]
     new = [one for one in reversed(corrections) if not is_told(one.text, known)]
     known += [one.text for one in new]
-    typed = [one for one in _read_typed(tx, here.session.id, now, _SAID_PROMPTS) if one[0] > since]
+    typed = [one for one in _read_typed(tx, here.session.id, now, _SAID_PROMPTS) if one.at > since]
     said = choose_said(typed, known, _SAID_PROMPTS)
     # What was asked was answered.
     chosen = (*new, *(one for one in said if not _is_question(one.text)))
@@ -392,10 +413,10 @@ def _is_question(text: str) -> bool:
     return text.rstrip("\"')”» ").endswith(_QUESTION_MARKS)
 
 
-def _read_typed(tx: Connection, session_id: int, now: int, limit: int) -> list[tuple[int, str]]:
-    """(time, text) of the latest prompts of a session that its user typed."""
+def _read_typed(tx: Connection, session_id: int, now: int, limit: int) -> list[SaidSentence]:
+    """Return the latest prompts of a session that its user typed."""
     return [
-        (one.at, str(one.payload.get("prompt") or ""))
+        SaidSentence(str(one.payload.get("prompt") or ""), one.at, session_id)
         for one in events.last_prompts(tx, session_id, now, limit)
         if find_prompt_origin(one.payload) == USER
     ]
@@ -426,9 +447,11 @@ def _read_project_groups(
     since = now - _FAILURE_DAYS_MAX * DAY_MS
     failures = session_context.open_failures(tx, ids, since, now, _CANDIDATES_MAX)
     outcomes = _read_outcomes(tx, here, now)
-    work = _once_each((*failures, *lines.drop_done(outcomes)))
+    rules = read_rules(tx, here, now)
+    stood = lines.drop_turned(outcomes, (*rules, *decisions, *known))
+    work = _once_each((*failures, *lines.gather_open(lines.drop_done(stood))))
     groups = [
-        CandidateGroup(RULES_HEADING, read_rules(tx, here, now), stands=True),
+        CandidateGroup(RULES_HEADING, rules, stands=True),
         CandidateGroup(DECISIONS_HEADING, _once_each(decisions), stands=True),
         CandidateGroup(FACTS_HEADING, _once_each(known), stands=True),
         CandidateGroup(TASKS_HEADING, tuple(read_standing(Kind.TASK)), stands=True),

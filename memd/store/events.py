@@ -34,6 +34,7 @@ _IN_MARKS_INDEX = "kind IN ('prompt', 'session_start', 'compact_start')"
 """The condition of the partial index `events_marks`. Named explicitly, because the planner does not know how few rows it has."""
 _IS_UNKNOWN = "session_id IN (SELECT id FROM sessions WHERE client = 'unknown')"
 SPOKEN_KINDS = (EventKind.PROMPT, EventKind.STOP, EventKind.AGENT_TEXT)
+_EVER = 2**63 - 1
 _PROMPTS = (
     f"events INDEXED BY events_marks WHERE session_id = ? AND {_IN_MARKS_INDEX} AND kind = 'prompt'"
 )
@@ -328,14 +329,14 @@ def last_agent_text(tx: Connection, session_id: int, since: int, until: int) -> 
     return next(iter(_events_of(tx, session_id, rest, since, until)), None)
 
 
-def last_answer(tx: Connection, session_id: int) -> Event | None:
-    """Return what a session's own agent said last; None if it said nothing."""
+def last_answer(tx: Connection, session_id: int, until: int = _EVER) -> Event | None:
+    """Return what a session's own agent said last, up to a time; None if it said nothing."""
     rest = (
-        "kind IN ('stop', 'agent_text') AND agent IS NULL"
+        "at <= ? AND kind IN ('stop', 'agent_text') AND agent IS NULL"
         " AND coalesce(payload ->> '$.last_assistant_message', payload ->> '$.text', '') <> ''"
         " ORDER BY at DESC, id DESC LIMIT 1"
     )
-    return next(iter(_events_of(tx, session_id, rest)), None)
+    return next(iter(_events_of(tx, session_id, rest, until)), None)
 
 
 def events_between(

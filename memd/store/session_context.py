@@ -266,17 +266,17 @@ def last_outcomes(  # two limits
 
 def work_on_prompts(
     tx: Connection, project_id: int, since: int, limit: int
-) -> list[tuple[int, str, str]]:
-    """(time of a prompt, title, body) of the work of a project that began with prompts since then and changed something."""
+) -> list[tuple[int, int, str, str]]:
+    """(time of a prompt, its session, title, body) of the work of a project that began with prompts since then and changed something."""
     where, bound = Filter(project_ids=(project_id,), kinds=_OUTCOME_KINDS).condition()
     rows = tx.execute(
-        "SELECT p.at, s.title, s.body FROM summaries s JOIN edges e ON e.from_kind = 'summary'"
+        "SELECT p.at, p.session_id, s.title, s.body FROM summaries s JOIN edges e ON e.from_kind = 'summary'"
         " AND e.from_id = CAST(s.id AS TEXT) AND e.type = 'derives_from' AND e.to_kind = 'event'"
         " JOIN events p ON p.id = CAST(e.to_id AS INTEGER) AND p.kind = 'prompt' AND p.at >= ?"
         f" WHERE {where} AND s.at >= ?{_NEWEST_FIRST} LIMIT ?",
         (since, *bound, since, limit),
     )
-    return [(int(at), str(title), str(body)) for at, title, body in rows]
+    return [(int(at), int(number), str(title), str(body)) for at, number, title, body in rows]
 
 
 def _outcomes_of(
@@ -296,11 +296,11 @@ def _outcomes_of(
 
 
 def _with_its_work(tx: Connection, one: ContextCandidate, *, is_last: bool) -> ContextCandidate:
-    """A candidate with the files that it edited, the commits that its body names, and of the last what is open since."""
+    """A candidate with the files that it edited, the commits that its body names, and what it left open, of the last also since."""
     sql = "SELECT to_id FROM edges WHERE from_kind = 'summary' AND from_id = ? AND type = 'edits' ORDER BY id LIMIT ?"
     edited = tuple(fetch_column(tx, sql, (str(one.id), _FILES_MAX)))
     ((body,),) = tx.execute("SELECT body FROM summaries WHERE id = ?", (one.id,))
-    left_open: tuple[str, ...] = ()
+    left_open = tuple(LEFT_OPEN.findall(body))
     if is_last and one.session_id is not None:
         since = Filter(session_id=one.session_id, since=one.at)
         where, bound = since.condition()

@@ -114,3 +114,13 @@ def test_the_beginning_and_the_end_of_a_title_keep_flags_paths_and_signs():
     assert _first_sentence("Run go test ./...") == "Run go test ./..."
     call = f"The loader calls merge(*args, **kwargs) {'for each of the rows ' * 6}"
     assert "merge(*args, **kwargs)" in shorten(call)
+
+
+def test_what_code_follows_leads_to_it_and_what_comes_behind_is_a_sentence_of_its_own():
+    told = read_statements(
+        "`is_whole()` checks the buffer with\n```sh\nbash -n <<EOF\n```\nThe word is `EOF`."
+    )
+    assert [(one.text, one.leads) for one in told] == [
+        ("`is_whole()` checks the buffer with", True),
+        ("The word is `EOF`.", False),
+    ]

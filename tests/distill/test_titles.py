@@ -55,6 +55,13 @@ def test_two_short_sentences_that_say_different_things_are_joined():
     assert "ledger.csv" in title
 
 
+def test_what_is_left_to_do_is_joined_to_nothing_that_was_done():
+    answer = "The mailer waits for the queue now.\n\nStill open:\n\n- Refunds have to be written to `ledger.csv`"
+    title = name("go on", answer)
+    assert "queue" in title
+    assert "ledger.csv" not in title
+
+
 def test_what_was_asked_stands_as_the_subject_before_what_came_of_it():
     title = name("Is the harbour gate locked at night?", "By nine, from the porter's lodge.")
     asked, _, told = title.partition(": ")

@@ -85,9 +85,9 @@ def test_what_was_said_to_somebody_who_was_there_is_no_report_of_work(title):
 def test_work_is_told_by_its_commits_and_an_earlier_report_takes_the_place_of_a_remark():
     remark = make_candidate(1, "I have committed the two files you changed", commits=("fix(menu): close on Escape",))  # fmt: skip
     assert faults(remark) == {}
-    assert lines.write_statement(remark) == "fix(menu): close on Escape"
+    assert next(lines.write_statements(remark)) == "fix(menu): close on Escape"
     many = replace(remark, commits=("feat: a", "fix: b", "docs: c"))
-    assert lines.write_statement(many) == "fix: b; docs: c"
+    assert next(lines.write_statements(many)) == "fix: b; docs: c"
     report = make_candidate(2, "Exports run on the queue", ago=5)
     assert faults(replace(remark, commits=()), report).keys() == {1}
 
@@ -106,7 +106,7 @@ def test_work_is_told_by_its_commits_and_an_earlier_report_takes_the_place_of_a_
 def test_an_answer_stands_behind_its_question(question, title, line):
     body = f"Chosen: it.\nAssistant asked: “{question}”\nUser: “it”"
     answer = make_candidate(1, title, Kind.DECISION, body=body)
-    assert lines.write_statement(answer) == line
+    assert next(lines.write_statements(answer)) == line
     assert lines.shorten_sentence(line, 20).endswith(line.rpartition(" → ")[2])
 
 
@@ -239,3 +239,67 @@ def test_of_a_rule_only_asides_and_reasons_are_left_out():
     assert lines.shorten_sentence(rule, 40) == "Do not build the site after each change…"
     reason = "Run the checks before each push because nobody looks at the build"
     assert lines.shorten_sentence(reason, 40, is_rule=True) == "Run the checks before each push…"
+
+
+@every_row(
+    ("sentence", "reports"),
+    [
+        ("The totals are not shown in the cart", True), ("The menu doesn't close anymore.", True), ("I don't see a banner at all", True),
+        ("Do not show the totals in the cart", False), ("Totals that are not shown cost nothing", False),
+        ("We don't support Windows", False), ("Nobody may see what is not paid", False), ("Totals must not be shown", False),
+        ("A pass rate cannot be measured by assertions", False),
+    ],
+)  # fmt: skip
+def test_what_is_reported_as_missing_differs_from_what_is_ruled_out(sentence, reports):
+    assert lines.reports_lack(sentence) is reports
+
+
+FIXED = [("Totals: fixed", "Answered: The totals are fixed.")]
+
+
+@every_row(
+    ("sentence", "work", "went_on", "solved"),
+    [
+        ("The totals are not shown in the cart", [], True, True), ("The totals are not shown in the cart", FIXED, False, False),
+        ("The totals are always shown without tax", FIXED, True, False), ("Totals should not be cached", FIXED, True, False),
+        ("Seems like the totals in the cart are broken", FIXED, True, True), ("Seems like the totals in the cart are broken", [], True, False),
+        ("The page of totals crashes", [("Totals", "Asked: x\nCommitted: fix(cart): show totals")], True, True),
+    ],
+)  # fmt: skip
+def test_a_report_is_solved_by_what_was_changed_for_it_and_a_limit_is_not(
+    sentence, work, went_on, solved
+):
+    assert lines.is_solved(sentence, work, went_on=went_on) is solved
+
+
+def test_work_that_was_taken_back_or_turned_later_is_not_told():
+    redis = make_candidate(1, "Sessions moved", ago=90, commits=("Keep sessions in Redis", "Add a health page"))  # fmt: skip
+    retry = make_candidate(2, "Retries of the webhook sender", session=2, ago=60)
+    back = make_candidate(3, "Webhooks", session=3, ago=30, commits=('Revert "Retries of the webhook sender"',))  # fmt: skip
+    rule = make_candidate(4, "Sessions are kept in SQLite, no longer in Redis", Kind.DECISION, session=3)  # fmt: skip
+    kept = lines.drop_turned([back, retry, redis], [rule])
+    assert [(one.id, one.commits) for one in kept] == [(3, back.commits), (1, ("Add a health page",))]  # fmt: skip
+    before = replace(rule, at=redis.at - 1)
+    assert lines.drop_turned([redis], [before]) == [redis]
+
+
+def test_what_earlier_work_of_a_session_left_open_is_told_with_its_last_work_unless_that_went_on():
+    def work(number, title, *left, ago, **more):
+        return make_candidate(number, title, ago=ago, left_open=left, **more)
+
+    last = work(3, "Added pages to the search", "The search has no tests yet", ago=1, edited=("search.py",))  # fmt: skip
+    queue = work(2, "Moved exports to a queue", "The queue of exports is not durable", ago=2, edited=("queue.py",))  # fmt: skip
+    draft = work(1, "Drafted the pages", "The pages lack an index", ago=3, edited=("search.py",))
+    gathered = {one.id: one.left_open for one in lines.gather_open([last, queue, draft])}
+    assert gathered == {3: (*last.left_open, *queue.left_open), 2: (), 1: ()}
+    said = replace(last, body="Answered: The queue of exports is durable now, too.")
+    assert lines.gather_open([said, queue])[0].left_open == last.left_open
+
+
+def test_a_line_is_cut_before_a_piece_of_code_and_not_within_it():
+    code = "The report of all orders was slow without an index for `SELECT id FROM orders WHERE customer = ? ORDER BY at`"
+    assert lines.cut_line(code, 90) == "The report of all orders was slow without an index for…"
+    assert lines.cut_line(code, 200) == code
+    assert lines.cut_line("Run `one two three four five six seven eight`", 20).startswith(
+        "Run `one"
+    )

@@ -6,14 +6,15 @@ have is said, how good the best sentence of it is, and how far its form is from 
 """
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from memd.distill.body import find_left
 from memd.distill.episodes import EpisodeContext, Story
 from memd.distill.proof.objections import claims_fix
-from memd.distill.text import format_title, is_question
+from memd.distill.text import format_title, is_question, read_statements
 from memd.distill.titles import features
 from memd.distill.titles.features import (
     BORDERS,
@@ -60,6 +61,8 @@ class _TitlePart:
     sentence: int
     is_asked: bool
     """Whether it is what was asked for, which is the subject of what came of it."""
+    is_left: bool
+    """Whether it says what is still to be done, which is joined to nothing that was."""
     stems: frozenset[str]
     rating: float
     penalty: float
@@ -88,7 +91,8 @@ def name_turn(
     said = features.measure_told(features.list_stems(found), likely)
     rows = np.hstack([features.measure_forms(texts, found), said])
     ratings = ranker.sentences.predict(rows)
-    parts = list(_list_parts(found, ratings.tolist(), is_proven=is_proven))
+    left = frozenset(map(shorten, find_left(read_statements(story.told))))
+    parts = list(_list_parts(found, ratings.tolist(), left, is_proven=is_proven))
     best = _choose_best_parts(parts, likely)
     if best is None:
         return ChosenTitle("")
@@ -102,7 +106,7 @@ def name_turn(
 
 
 def _list_parts(
-    found: Sequence[Candidate], ratings: Sequence[float], *, is_proven: bool
+    found: Sequence[Candidate], ratings: Sequence[float], left: Collection[str], *, is_proven: bool
 ) -> Iterator[_TitlePart]:
     """The best sentences, each whole and cut at the ends of its clauses."""
     order = sorted(range(len(found)), key=lambda number: (-ratings[number], number))
@@ -111,7 +115,9 @@ def _list_parts(
         for text in _list_shortened(one.text):
             is_asked = one.origin in ("prompt", "plan")
             penalty = _rate_form(text, one, is_proven=is_proven)
-            yield _TitlePart(text, number, is_asked, stem_set(text), ratings[number], penalty)
+            stems = stem_set(text)
+            is_left = one.text in left
+            yield _TitlePart(text, number, is_asked, is_left, stems, ratings[number], penalty)
 
 
 def _rate_form(text: str, one: Candidate, *, is_proven: bool) -> float:
@@ -160,6 +166,7 @@ def _choose_best_parts(
         for other in parts:
             if (
                 other.sentence > one.sentence
+                and one.is_left is other.is_left
                 and len(one.text) + len(other.text) + 2 <= TITLE_CHARACTERS
                 and len(one.stems - other.stems) >= _NEW_STEMS_MIN
                 and len(other.stems - one.stems) >= _NEW_STEMS_MIN
