@@ -57,7 +57,7 @@ class OwnSentence:
 def read_own_sentences(message: str) -> tuple[OwnSentence, ...]:
     """Return the speaker's own sentences, in order; nothing if the message as a whole looks vetoes."""
     text = message[:_CHARACTERS_READ_MAX]
-    bare = _mask_quotations(_mask_tags(_mask_fences(text)))
+    bare = _mask_quotations(_mask_tags(_mask_outputs(_mask_fences(text))))
     blocks = _read_blocks(text, bare)
     if vetoes.is_document(bare, blocks):
         return ()
@@ -82,7 +82,7 @@ def find_typed_paragraphs(message: str) -> list[str]:
     A line of data, a fence, a tag and a quotation of several words cut a paragraph in two; what an introduction
     with a colon shows, and all that follows it, is left out.
     """
-    bare = _mask_tags(_mask_fences(message[:_CHARACTERS_READ_MAX]))
+    bare = _mask_tags(_mask_outputs(_mask_fences(message[:_CHARACTERS_READ_MAX])))
     whole = bare.strip()
     if whole[:1] in _QUOTES and whole[-1:] in _QUOTES[whole[0]] and whole[0] not in whole[1:-1]:
         return [whole[1:-1]]  # the whole message was put between quotation marks
@@ -95,12 +95,18 @@ def find_typed_paragraphs(message: str) -> list[str]:
 def _split_paragraphs(text: str, masked: str) -> list[str]:
     """The paragraphs of a text up to where something else is shown; lines of data end one."""
     at, parts = 0, [""]
+    shown = []
     for line in text.split("\n"):
-        shown = masked[at : at + len(line)]
+        shown.append(masked[at : at + len(line)])
         at += len(line) + 1
-        if vetoes.begins_data(shown) or _shows_rest(parts[-1], is_ended=not line.strip()):
+    for number, line in enumerate(text.split("\n")):
+        is_ended = not line.strip()
+        if vetoes.begins_data(shown[number]) or (
+            _shows_rest(parts[-1], is_ended=is_ended)
+            and not vetoes.is_shown(next(filter(str.strip, shown[number:]), "…"))
+        ):
             break
-        if not line.strip() or (vetoes.is_data(shown) and not BULLET.match(shown)):
+        if is_ended or (vetoes.is_data(shown[number]) and not BULLET.match(shown[number])):
             parts.append("")
         else:
             parts[-1] = f"{parts[-1]}\n{line}" if parts[-1] else line
@@ -110,7 +116,7 @@ def _split_paragraphs(text: str, masked: str) -> list[str]:
 def _shows_rest(said: str, *, is_ended: bool) -> bool:
     """Return whether what was said so far hands over what stands below it, which somebody else has written."""
     last = said.rpartition("\n")[2].rstrip()
-    if last.endswith(":") and (is_ended or _introduces_text(last)):
+    if last.endswith(vetoes.COLONS) and (is_ended or _introduces_text(last)):
         return True
     return is_ended and (vetoes.shows_text(said) or vetoes.asks_about_text(last))
 
@@ -199,6 +205,33 @@ def _mask_tags(text: str) -> str:
     return _mask_parts(text, parts, keeps_lines=True)
 
 
+def _mask_outputs(text: str) -> str:
+    """The text with what programs printed masked, to the next empty line, as if it stood in a fence.
+
+    Output below several paragraphs, without a colon, may be part of an article.
+    """
+    lines = text.split("\n")
+    said: list[str] = []
+    is_shown, start = False, 0
+    for end, line in enumerate([*lines, ""]):
+        if line.strip() or start == end:
+            start = start if line.strip() else end + 1
+            continue
+        paragraph = lines[start:end]
+        is_introduced = bool(said) and said[-1].endswith(vetoes.COLONS)
+        first = vetoes.find_output(paragraph, is_introduced=is_introduced)
+        is_rest = is_shown and all(one[:1].isspace() for one in paragraph)
+        if is_rest or vetoes.is_copied(paragraph):
+            first = 0
+        if first and not vetoes.is_data(paragraph[first - 1]):
+            said.append(paragraph[first - 1].rstrip())
+        is_shown = first < len(paragraph) and (len(said) <= 1 or said[-1].endswith(vetoes.COLONS))
+        if is_shown:
+            lines[start + first : end] = [OPAQUE * len(one) for one in paragraph[first:]]
+        start = end + 1
+    return "\n".join(lines)
+
+
 def _mask_quotations(text: str) -> str:
     """The text with quotations and code spans masked, over line breaks too. Each mark is looked up once."""
     return _mask_parts(text, _find_quotations(text), keeps_lines=False)
@@ -265,7 +298,7 @@ def _read_blocks(text: str, bare: str) -> list[list[Line]]:
 
 # ── Leads and sentences ───────────────────────────────────────────────────────────────────────────
 
-_COLON = compile_lazily(r":(?=\s|$)|\s[-–—](?=\s)")  # dashes as people type them
+_COLON = compile_lazily(r":(?=\s|$)|：|\s[-–—](?=\s)")  # dashes as people type them
 
 
 class _Follows(enum.Enum):
@@ -276,6 +309,8 @@ class _Follows(enum.Enum):
     """A list or a text that the piece introduces."""
     BLOCK = enum.auto()
     """The rest of a block that somebody else says."""
+    TEXT = enum.auto()
+    """A text from elsewhere, which the piece hands over: what is masked, or else all of the rest."""
     DATA = enum.auto()
     """Nothing that is sure to be the speaker's own."""
 
@@ -285,8 +320,10 @@ def _read_block(
 ) -> tuple[list[OwnSentence], _Follows]:
     """The own sentences of a block after a piece that `follows`, and what may follow the block."""
     head = block[0].bare
+    if all(vetoes.is_shown(line.bare) for line in block):
+        return [], _Follows.OWN
     is_headed = number > 0 and not is_last and len(block) == 1 and vetoes.is_heading(head)
-    is_unlisted = follows is _Follows.LIST and not BULLET.match(head)
+    is_unlisted = follows is _Follows.TEXT or (follows is _Follows.LIST and not BULLET.match(head))
     if is_headed or is_unlisted or vetoes.is_wrapped(block) or vetoes.has_indented_line(block):
         return [], _Follows.DATA
     found: list[OwnSentence] = []
@@ -312,7 +349,7 @@ def _join_lines(block: list[Line]) -> Iterator[Line | None]:
     current: Line | None = None
     for line in block:
         is_rest = vetoes.begins_data(line.bare)
-        if not is_rest and (vetoes.is_data(line.bare) or not line.bare.strip(OPAQUE + " \t")):
+        if not is_rest and (vetoes.is_data(line.bare) or vetoes.is_shown(line.bare)):
             if current is not None and current.bare.rstrip().endswith(vetoes.SENTENCE_STOP):
                 yield current
             yield None
@@ -335,7 +372,7 @@ def _join_lines(block: list[Line]) -> Iterator[Line | None]:
 
 def _read_piece(piece: Line, number: int, follows: _Follows) -> tuple[list[OwnSentence], _Follows]:
     """The own sentences of a line after one that `follows`, and what may follow the line."""
-    if vetoes.begins_data(piece.bare):
+    if vetoes.begins_data(piece.bare) or follows is _Follows.TEXT:
         return [], _Follows.DATA
     if follows is _Follows.LIST:
         return [], _Follows.LIST if piece.is_item else _Follows.DATA
@@ -345,7 +382,7 @@ def _read_piece(piece: Line, number: int, follows: _Follows) -> tuple[list[OwnSe
         if sentence.said.strip(OPAQUE + " \t.,:;"):
             found.append(sentence)
         if vetoes.shows_text(bare):
-            return found, _Follows.DATA
+            return found, _Follows.TEXT
         if follows is not _Follows.OWN:
             return found, follows
     return found, _Follows.OWN
@@ -376,12 +413,12 @@ def _read_lead(sentence: OwnSentence) -> tuple[OwnSentence, _Follows]:
         lead = sentence.bare[sentence.start : match.start()].strip()
         after = sentence.bare[match.end() :]
         if not any(map(SPEECH["own lead"].fullmatch, (lead, sentences.strip_politeness(lead)))):
-            if sentence.lead or not match.group().startswith(":"):
+            if sentence.lead or match.group() not in vetoes.COLONS:
                 break  # `Decision: batch size: 500`, or a dash inside a sentence
             end = match.start()
             cut = replace(sentence, text=sentence.text[:end], bare=sentence.bare[:end])
             if _introduces_text(lead):
-                return cut, _Follows.DATA
+                return cut, _Follows.TEXT
             if not after.strip():
                 return cut, _Follows.LIST
             return cut, _Follows.OWN if _is_about_work(lead) else _Follows.BLOCK

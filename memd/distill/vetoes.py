@@ -7,6 +7,7 @@ one of the labelled texts of `tests/data/speech.toml` or of 14 people's prompts 
 
 import itertools
 import re
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from memd.patterns import Table, compile_lazily
@@ -33,6 +34,16 @@ _LABELS_OF_DATA_MIN = 2
 _HEADING_WORDS_MAX = 8
 _WRAPPED_CHARACTERS_MIN = 50
 _WRAPPED_LINES_MIN = 2
+_PRINTED_LINES_MIN = 2
+"""Lines without words from which a paragraph is output, if none has the form of a known tool."""
+_PRINTED = compile_lazily(
+    r"\t|[^\s.!?:] {2,}\S|^\s*\S+[:(]\d+[:,)]|^\s+[a-z][\w.-]*:(?: \S+)?$"
+)
+_SPOKEN = compile_lazily(
+    r"[(\[]?[^\W\d_]+(?:['’-][^\W\d_]+)*[)\].,:;!?…]*|.*[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af].*"
+)
+"""A word as it stands in prose; scripts without spaces have whole clauses there."""
+COLONS = (":", "：")
 SENTENCE_STOP = tuple(".!?:;…")
 
 
@@ -54,10 +65,22 @@ def is_document(bare: str, blocks: list[list[Line]]) -> bool:
 
 
 def _count_labels(lines: list[Line]) -> int:
-    """Lines like `Alice: …` or `key: …`; 0 if every label is one that people set before their own words."""
-    found = [m.group(1).strip().lower() for line in lines if (m := _LABEL.match(line.bare))]
+    """Lines like `Alice: …` or `key: …`; 0 if every label is one that people set before their own words.
+
+    What stands directly before something shown is no label: `before:`, and the output below it.
+    """
+    below = (*lines[1:], None)
+    said = [
+        one for one, next_ in zip(lines, below, strict=False) if not (next_ and is_shown(next_.bare))
+    ]
+    found = [m.group(1).strip().lower() for line in said if (m := _LABEL.match(line.bare))]
     labels = [label for label in found if len(words(label)) <= 2]  # noqa: PLR2004  # a name has two words
     return len(labels) if any(label not in _OWN_LABELS for label in labels) else 0
+
+
+def is_shown(line: str) -> bool:
+    """Return whether all of a line is masked."""
+    return not line.strip(OPAQUE + " \t")
 
 
 def is_heading(line: str) -> bool:
@@ -81,6 +104,12 @@ def is_wrapped(block: list[Line]) -> bool:
     return breaks >= _WRAPPED_LINES_MIN
 
 
+def is_copied(paragraph: Sequence[str]) -> bool:
+    """Return whether a paragraph was copied from a screen: broken at a width, and every line but perhaps the first set in."""
+    is_set_in = all(line.startswith("  ") for line in paragraph[1:])
+    return is_set_in and is_wrapped([Line(line, line) for line in paragraph])
+
+
 def asks_about_text(line: str, *, is_only: bool = False) -> bool:
     """Return whether a line asks something about text that the message holds."""
     if SPEECH["about text"].search(line):
@@ -101,7 +130,38 @@ def has_indented_line(block: list[Line]) -> bool:
 
 def is_data(line: str) -> bool:
     """Return whether a line is code, a log, a setting, a table, a comment or quoted; what is below it belongs to it."""
-    return SPEECH["data line"].match(line) is not None
+    return any(SPEECH[name].match(line) for name in ("data line", "output line"))
+
+
+def find_output(paragraph: Sequence[str], *, is_introduced: bool) -> int:
+    """The number of the line of a paragraph with which the output of a program begins; that of its lines if none does.
+
+    `is_introduced`: a colon stands before the paragraph.
+    """
+    sure = [SPEECH["output line"].match(line) is not None for line in paragraph]
+    printed = [one or _is_printed(line) for one, line in zip(sure, paragraph, strict=True)]
+    none = len(paragraph)
+    for line, is_sure in zip(paragraph, sure, strict=True):
+        if SPEECH["not output"].match(line) or (begins_data(line) and not is_sure):
+            return none
+    first = next(itertools.compress(itertools.count(), printed), none)
+    introduced = [at for at in range(1, first + 1) if paragraph[at - 1].rstrip().endswith(COLONS)]
+    first = 0 if is_introduced else introduced[-1] if introduced else first
+    rest = range(first, none)
+    is_output = any(sure[first:]) or sum(printed[first:]) >= _PRINTED_LINES_MIN
+    belongs = sum(printed[at] or paragraph[at][:1].isspace() for at in rest)
+    return first if is_output and 2 * belongs >= len(rest) else none
+
+
+def _is_printed(line: str) -> bool:
+    """Return whether a line has the form of output: columns, tabs, a place in a file, a setting set in, or hardly a word."""
+    if BULLET.match(line):
+        return False
+    if _PRINTED.search(line):
+        return True
+    tokens = [one for one in line.split() if not one.isupper() and one[0] not in "`\"'“"]
+    names = sum(_SPOKEN.fullmatch(one) is None for one in tokens)
+    return 2 * names > len(tokens)
 
 
 def begins_data(line: str) -> bool:
