@@ -100,7 +100,7 @@ def is_wrapped(block: list[Line]) -> bool:
     for line, following in itertools.pairwise(block):
         said = line.bare.rstrip()
         is_open = not said.endswith(SENTENCE_STOP) and not BULLET.match(following.bare)
-        breaks += is_open and len(said) >= _WRAPPED_CHARACTERS_MIN
+        breaks += is_open and len(said) >= _WRAPPED_CHARACTERS_MIN and not is_shown(said)
     return breaks >= _WRAPPED_LINES_MIN
 
 
