@@ -348,6 +348,10 @@ _ONE_WAY = frozenset(map(word_key, ("against", "via", "through", "from", "into",
 _OTHER_WAY = frozenset(map(word_key, ("in", "to", "with", "as", "by", "under")))
 _GIVEN_UP = frozenset({("instead", "of"), ("rather", "than"), ("in", "place", "of"), ("not",)})
 """What stands before the value that a statement passes over."""
+_CHOOSING, _DROPPING = list_keys("choosing verbs"), list_keys("dropping verbs")
+CHOICE_WORDS = _CHOOSING | _DROPPING | frozenset(mark for marks in _GIVEN_UP for mark in marks)
+"""Words that say that one thing is chosen and another given up, not which."""
+_BEFORE_CHOICE = list_keys("before a choice")
 _REASONS = frozenset({"because", "since"})
 _FRAME_MIN, _SLOT_MAX = 2, 3
 """Content words that say what an order is about; words of a value."""
@@ -368,7 +372,7 @@ def find_replaced_order(older: Claims, newer: Claims, *, turns: bool) -> ValueCh
     if len(was) != 1 or _ADDS.search(newer.flat_text) or not _is_order(was[0]):
         return None
     found = (_pass_over(was[0], one) or _fill_slot(was[0], one, turns=turns) for one in now)
-    return next(filter(None, found), None)
+    return next(filter(None, found), None) or _give_up(was[0], now)
 
 
 def _is_order(clause: Clause) -> bool:
@@ -425,6 +429,38 @@ def _pass_over(older: Clause, newer: Clause) -> ValueChange | None:
                 if was and now and [t.key for t in was] == keys[start:end]:
                     return _make_change(older[:first], was, now)
     return None
+
+
+def _give_up(older: Clause, newer: Sequence[Clause]) -> ValueChange | None:
+    """`use Valkey instead of Redis`, `drop Redis, use Valkey`, which name no place, after `use Redis for the cache`."""
+    choice = _read_choice(older, _CHOOSING)
+    dropped = [value for one in newer if (value := _read_choice(one, _DROPPING))]
+    for chosen in (_read_choice(one, _CHOOSING) for one in newer):
+        now = _drop_passed(chosen)
+        for was in [_strip_mark(chosen[len(now) :])] if now != chosen else dropped:
+            rest = choice[len(was) :]
+            is_it = bool(was) and [t.key for t in choice[: len(was)]] == [t.key for t in was]
+            # `use Redis for …`, not `use Redis Streams for …`
+            is_plain = 0 < len(now) <= _SLOT_MAX and all(t.has_content for t in now)
+            if is_it and is_plain and not (rest and rest[0].has_content):
+                return _make_change(rest, was, now)
+    return None
+
+
+def _read_choice(clause: Clause, verbs: frozenset[str]) -> Clause:
+    """What stands after one of these verbs at the beginning of a clause; empty without it."""
+    keys = [t.key for t in clause]
+    at = next((n for n, key in enumerate(keys) if key not in _BEFORE_CHOICE), len(keys))
+    if at == len(keys) or keys[at] not in verbs:
+        return ()
+    value = clause[at + (2 if keys[at + 1 : at + 2] and keys[at + 1] in _OTHER_WAY else 1) :]
+    return value[:-1] if value and not value[-1].has_content else value
+
+
+def _strip_mark(passed: Clause) -> Clause:
+    """The value in `instead of Redis`."""
+    keys = tuple(t.key for t in passed)
+    return next((passed[len(one) :] for one in _GIVEN_UP if keys[: len(one)] == one), ())
 
 
 def _fill_slot(older: Clause, newer: Clause, *, turns: bool) -> ValueChange | None:

@@ -8,7 +8,7 @@ relates the two, both stay visible, and it is for the user to judge.
 import re
 from collections.abc import Iterable, Sequence
 
-from memd.belief.changes import CHANGED_VALUE_RULE
+from memd.belief.changes import CHANGED_VALUE_RULE, CHOICE_WORDS
 from memd.belief.claims import parse_statement, statement_text
 from memd.belief.compare import compare_claims
 from memd.belief.decide import VALUE_KINDS, CandidatePair, decide, find_change
@@ -196,7 +196,8 @@ def find_similar(
 ) -> list[Summary]:
     """The live memories of a project that share most words with this statement, the most alike first."""
     stems = dict.fromkeys(content_stems(f"{title}\n{statement_text(title, body)}"))
-    keys = list(stems)[:_STEMS_MAX]
+    # `go with Valkey, not Redis` shares the one word with `use Redis for the cache`.
+    keys = [one for one in stems if one not in CHOICE_WORDS][:_STEMS_MAX] or list(stems)
     ids = summaries.ids_sharing_most_keys(tx, project_id, tuple(kinds), keys, limit=_SIMILAR_MAX)
     found = summaries.summaries_by_ids(tx, ids) if ids else {}
     return [found[number] for number in ids]

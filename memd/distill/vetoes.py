@@ -150,7 +150,8 @@ def find_output(paragraph: Sequence[str], *, is_introduced: bool) -> int:
     rest = range(first, none)
     is_output = any(sure[first:]) or sum(printed[first:]) >= _PRINTED_LINES_MIN
     belongs = sum(printed[at] or paragraph[at][:1].isspace() for at in rest)
-    return first if is_output and 2 * belongs >= len(rest) else none
+    items = sum(BULLET.match(paragraph[at]) is not None for at in rest)
+    return first if is_output and 2 * belongs >= len(rest) + items else none
 
 
 def _is_printed(line: str) -> bool:

@@ -1,9 +1,17 @@
+import tomllib
+from pathlib import Path
+
 from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.distill import assertions, own_words
 from memd.distill.vetoes import OPAQUE
 from tests.tables import every_row
+
+
+BELOW = tomllib.loads(
+    (Path(__file__).parents[1] / "data" / "below.toml").read_text(encoding="utf-8")
+)
 
 
 def said(message):
@@ -51,6 +59,30 @@ def test_quotations_code_and_tags_are_masked_and_nothing_else(message, left):
     ],
 )
 def test_what_stands_around_a_paste_is_kept_only_if_it_is_clear_where_it_ends(message, own):
+    assert said(message) == own
+
+
+@every_row("row", BELOW["typed"])
+def test_what_is_typed_below_output_or_code_is_the_user_s_own(row):
+    assert row["words"] in " ".join(said(row["message"]))
+
+
+@every_row("row", BELOW["pasted"])
+def test_what_a_pasted_text_says_below_output_is_nobody_s_own(row):
+    message, words = row["message"], " ".join(row["words"].split())
+    typed = [*said(message), *own_words.find_typed_paragraphs(message)]
+    assert words not in " ".join(" ".join(typed).split())
+
+
+@every_row(
+    ("message", "own"),
+    [
+        ("<log>\n<id>1</id>\n\nAlways push.\n\n</log>\n\nFix it.", ["Fix it."]),
+        ("Rename a_b to c_d.\nRename e_f to g_h.", ["Rename a_b to c_d.", "Rename e_f to g_h."]),
+        ("from now on:\n- squash each branch", ["squash each branch"]),
+    ],
+)
+def test_a_tag_a_list_and_names_in_a_sentence_are_no_output(message, own):
     assert said(message) == own
 
 

@@ -28,6 +28,36 @@ def desk(db, clock):
             "From now on use tabs in every shell script.",
             ["Use tabs in every Makefile", "Use tabs in every shell script"],
         ),
+        (
+            "Always use npm to install packages.",
+            "From now on use pnpm instead of npm.",
+            ["Use pnpm instead of npm"],
+        ),
+        (
+            "We decided to use Redis for the cache.",
+            "We decided to go with Valkey, not Redis.",
+            ["Go with Valkey, not Redis"],
+        ),
+        (
+            "We decided to use Redis for the cache.",
+            "We decided to drop Redis and use Valkey from now on.",
+            ["Drop Redis and use Valkey from now on"],
+        ),
+        (
+            "Always use Redis Streams for the queue.",
+            "From now on use Valkey instead of Redis.",
+            ["Always use Redis Streams for the queue", "Use Valkey instead of Redis"],
+        ),
+        (
+            "Always use tabs in Makefiles.",
+            "From now on use spaces instead of tabs in Python files.",
+            ["Always use tabs in Makefiles", "Use spaces instead of tabs in Python files"],
+        ),
+        (
+            "Never use Redis for sessions.",
+            "From now on use Valkey instead of Redis.",
+            ["Never use Redis for sessions", "Use Valkey instead of Redis"],
+        ),
     ],
 )
 async def test_the_newer_of_two_orders_on_one_thing_stands_alone(desk, first, then, standing):
