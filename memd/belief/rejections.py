@@ -28,8 +28,10 @@ _OVERLAP_MIN = 0.5
 _SHARED_MIN = 0.5
 """The share of the shorter text's content words that two texts about one saying have in common."""
 _SHARED_STEMS_MIN = 2
-_FRAME = frozenset(map(word_key, (*Kind, "user", "always", "remember", "wants", "please", "rule")))
-"""Words that say whose statement it is or what kind of, and nothing of what it is about."""
+_FRAME = frozenset(
+    map(word_key, (*Kind, *"user always ever wants please rule remember make sure decided from now on instead rather repo project".split()))  # noqa: SIM905  # a page of quotes reads worse
+)  # fmt: skip
+"""Words that say whose statement it is, what kind of or since when it holds, and nothing of what it is about."""
 _TURNING = EXACT_ASPECTS | {"negation", "antonym", "order", "direction"}
 """Differences that make another statement of the same words."""
 
@@ -143,10 +145,18 @@ def _says_again(
     found = compare_claims(parse_claims(rejected), parse_claims(mine))
     if found.agrees:
         return found.overlap >= _OVERLAP_MIN or not found.lost
-    if shared < _SHARED_STEMS_MIN or not _TURNING.isdisjoint(found.aspects):
+    # Two that both deny the same may do it in other words: `never push`, `don't ever push`.
+    turns = {
+        one.aspect
+        for one in found.differences
+        if one.aspect != "negation" or not _content(one.was) & _content(one.now)
+    }
+    if shared < _SHARED_STEMS_MIN or not _TURNING.isdisjoint(turns):
         return False
-    # An agent was told what is not wanted: it also may not say the same with words added or left out.
     one, other = _content(rejected), _content(mine)
+    if (one and one == other) or "negation" in found.aspects:
+        return one == other
+    # An agent was told what is not wanted: it also may not say the same with words added or left out.
     return is_same_saying or (is_agents and bool(one and other) and (one <= other or other <= one))
 
 

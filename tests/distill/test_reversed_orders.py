@@ -2,6 +2,7 @@
 
 import pytest
 
+from memd.belief import rejections
 from tests.distill.test_speech import Speaker
 
 
@@ -65,3 +66,28 @@ async def test_the_newer_of_two_orders_on_one_thing_stands_alone(desk, first, th
     desk.clock.advance(s=3_600)
     found = await desk.says(then, name="t2")
     assert sorted(one.title for one in found) == standing
+
+
+@pytest.mark.parametrize(
+    ("rejected", "then", "is_learned"),
+    [
+        (
+            "Always run the linter before each commit.",
+            "Make sure to always run the linter before you commit.",
+            False,
+        ),
+        ("Never push to main.", "Don't ever push to main.", False),
+        ("From now on use pnpm instead of npm.", "We decided to use pnpm rather than npm.", False),
+        ("Never push to main.", "Never push tags to main.", True),
+        ("Never push to main.", "Always push to main.", True),
+        ("From now on use pnpm instead of npm.", "From now on use npm instead of pnpm.", True),
+    ],
+)
+async def test_a_rule_that_was_rejected_is_not_learned_in_other_words_of_the_same_sense(
+    desk, rejected, then, is_learned
+):
+    (one,) = await desk.says(rejected, name="t1")
+    await desk.db.write(lambda tx: rejections.reject(tx, one.id, desk.clock()))
+    desk.clock.advance(s=3_600)
+    found = await desk.says(then, name="t2")
+    assert any(later.id != one.id and not later.rejected_at for later in found) is is_learned
