@@ -154,10 +154,10 @@ def _says_again(
     if shared < _SHARED_STEMS_MIN or not _TURNING.isdisjoint(turns):
         return False
     one, other = _content(rejected), _content(mine)
-    if (one and one == other) or "negation" in found.aspects:
-        return one == other
     # An agent was told what is not wanted: it also may not say the same with words added or left out.
-    return is_same_saying or (is_agents and bool(one and other) and (one <= other or other <= one))
+    is_part = is_agents and bool(one and other) and (one <= other or other <= one)
+    is_again = "negation" not in found.aspects and (is_same_saying or is_part)
+    return is_again or (bool(one) and one == other)
 
 
 _LOOK_ALIKES = str.maketrans(

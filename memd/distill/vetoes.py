@@ -36,9 +36,7 @@ _WRAPPED_CHARACTERS_MIN = 50
 _WRAPPED_LINES_MIN = 2
 _PRINTED_LINES_MIN = 2
 """Lines without words from which a paragraph is output, if none has the form of a known tool."""
-_PRINTED = compile_lazily(
-    r"\t|[^\s.!?:] {2,}\S|^\s*\S+[:(]\d+[:,)]|^\s+[a-z][\w.-]*:(?: \S+)?$"
-)
+_PRINTED = compile_lazily(r"\t|[^\s.!?:] {2,}\S|^\s*\S+[:(]\d+[:,)]|^\s+[a-z][\w.-]*:(?: \S+)?$")
 _SPOKEN = compile_lazily(
     r"[(\[]?[^\W\d_]+(?:['’-][^\W\d_]+)*[)\].,:;!?…]*|.*[\u0e00-\u0e7f\u3040-\u30ff\u3400-\u9fff\uac00-\ud7af].*"
 )
@@ -71,7 +69,9 @@ def _count_labels(lines: list[Line]) -> int:
     """
     below = (*lines[1:], None)
     said = [
-        one for one, next_ in zip(lines, below, strict=False) if not (next_ and is_shown(next_.bare))
+        one
+        for one, next_ in zip(lines, below, strict=False)
+        if not (next_ and is_shown(next_.bare))
     ]
     found = [m.group(1).strip().lower() for line in said if (m := _LABEL.match(line.bare))]
     labels = [label for label in found if len(words(label)) <= 2]  # noqa: PLR2004  # a name has two words

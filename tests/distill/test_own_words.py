@@ -8,7 +8,6 @@ from memd.distill import assertions, own_words
 from memd.distill.vetoes import OPAQUE
 from tests.tables import every_row
 
-
 BELOW = tomllib.loads(
     (Path(__file__).parents[1] / "data" / "below.toml").read_text(encoding="utf-8")
 )
