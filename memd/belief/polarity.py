@@ -34,6 +34,10 @@ _COPULAS, _WAS = list_folded("copulas"), list_folded("was")
 _SAYING, _SOURCES = list_folded("saying"), list_folded("sources")
 _PAST, _SUPPOSITIONS, _IRREAL = map(list_folded, ("past", "suppositions", "irreal"))
 _ADVERSATIVES, _FREQUENCIES = list_folded("adversatives"), list_folded("frequencies")
+_EITHER, _OR, _OPTIONS = map(list_folded, ("either", "or", "things to choose from"))
+_UNIVERSALS, ANAPHORS = list_folded("universals"), list_folded("anaphors")
+_INTERJECTIONS = list_folded("interjections")
+_WHEN = frozenset(map(fold, WORDS.rows["rule words"]["when"].split()))
 _IRREAL_ENDINGS = tuple(WORDS.list_words("irreal endings"))
 _SUBJECT_WORDS, _LABEL_WORDS, _OWN_STEMS_MIN = 5, 2, 3
 CLAUSE_BREAK = re.compile(r"[,;:—–()\n。、，；：]|\s-\s|[.!?！？](?=\s|$)")
@@ -76,7 +80,11 @@ def list_conditions(sentence: str) -> Iterator[frozenset[str]]:
     """Yield the content stems of each clause of a sentence that begins with a condition."""
     for clause in CLAUSE_BREAK.split(sentence):
         tokens = words(clause)
-        starts = [at for at, token in enumerate(tokens) if fold(token) in _CONDITIONS]
+        folded = [fold(token) for token in tokens]
+        only_when = [
+            at for at in range(1, len(folded)) if folded[at] in _WHEN and folded[at - 1] in _LIMITS
+        ]
+        starts = sorted({at for at, token in enumerate(folded) if token in _CONDITIONS} | {*only_when})
         for start, end in itertools.pairwise([*starts, len(tokens)]):
             if found := _content_words(tokens[start + 1 : end]):
                 yield found
@@ -97,7 +105,7 @@ def find_lost_frame(sentence: str, text: str) -> str:
     for at, token in enumerate(tokens):
         if token in _SOURCES:
             named = _name_content(" ".join(tokens[at + 1 : at + 1 + _LABEL_WORDS]))
-        elif token in _SAYING and not _FIRST_PERSON.intersection(tokens[:at]):
+        elif token in _SAYING and not _is_own_verb(tokens, at):
             named = _name_content(" ".join(tokens[max(0, at - _NEAR_WORDS) : at]))
         else:
             continue
@@ -112,8 +120,61 @@ def find_lost_frame(sentence: str, text: str) -> str:
     if not supposes.isdisjoint(tokens) and any(map(_is_irreal, tokens)):
         is_kept = told & supposes or any(map(_is_irreal, told))
         return "" if is_kept else "that it is only supposed"
+    if lost := _find_lost_mood(sentence, tokens, text, told):
+        return lost
     judged = WORDS["judges"].search(sentence)
     return f"that he calls it {judged[1]}" if judged and fold(judged[1]) not in told else ""
+
+
+def _is_own_verb(tokens: list[str], at: int) -> bool:
+    """Return whether the speaker is the subject of a verb. The French “on” is an English word anywhere else."""
+    return tokens[at - 1 : at] == ["on"] or not _FIRST_PERSON.isdisjoint(tokens[:at])
+
+
+def _find_lost_mood(sentence: str, tokens: list[str], text: str, told: set[str]) -> str:
+    """Name what makes a sentence less than a statement: it weighs, wishes, or is about other words."""
+    heading, _, item = sentence.partition(":")
+    is_choice = bool(item) and not _OPTIONS.isdisjoint(map(fold, words(heading)))
+    ahead = list(itertools.dropwhile(lambda token: token not in _EITHER, tokens))[1:]
+    if (is_choice or not _OR.isdisjoint(ahead)) and not told & (_EITHER | _OPTIONS | _OR):
+        return "that he weighs it against something else"
+    about = _name_content(text)
+    if not any(map(_is_irreal, told)):
+        clauses = {clause: _name_content(clause) & about for clause in CLAUSE_BREAK.split(sentence)}
+        wished = {clause for clause in clauses if _is_wished(clause)}
+        stated = max((len(clauses[one]) for one in clauses if one not in wished), default=0)
+        if any(len(clauses[one]) > stated for one in wished):
+            return "that he only wishes or supposes it"
+    governing = WORDS["governs"].match(sentence)
+    if governing is None:
+        return ""
+    lead = governing[0].rstrip()
+    is_own = not lead.endswith(("whether", "ob")) and not _FIRST_PERSON.isdisjoint(map(fold, words(lead)))
+    is_kept = is_own or not (named := _name_content(lead)) or bool(named & about)
+    return "" if is_kept else f"what “{lead}” says of it"
+
+
+def _is_wished(clause: str) -> bool:
+    """Return whether a clause tells what would be, and not of the speaker: “I would like” is an order."""
+    tokens = [fold(word) for word in words(clause)]
+    return not _IRREAL.isdisjoint(tokens) and _FIRST_PERSON.isdisjoint(tokens)
+
+
+def find_widened(sentence: str, text: str) -> str:
+    """Return the narrower thing of a sentence of which a text says all: “every branch” for “the docs branch”."""
+    said, told = words(sentence), words(text)
+    if not _UNIVERSALS.isdisjoint(map(fold, said)):
+        return ""
+    about = _name_content(text)
+    for at, token in enumerate(told):
+        if fold(token) not in _UNIVERSALS:
+            continue
+        nouns = _name_content(" ".join(told[at + 1 : at + 1 + _LABEL_WORDS]))
+        for determiner, kind, noun in zip(said, said[1:], said[2:], strict=False):
+            is_named = fold(determiner) in _DETERMINERS and bool(_name_content(noun) & nouns)
+            if is_named and (narrower := _name_content(kind)) and not narrower & about:
+                return f"{kind} {noun}"
+    return ""
 
 
 def introduces_others(lead: str) -> bool:
@@ -212,7 +273,7 @@ def _begins_condition(clause: str) -> bool:
 
 def begins_with_denial(text: str) -> bool:
     """Return whether an answer begins with a negation: “no, …”, “don't”."""
-    tokens = words(text)
+    tokens = list(itertools.dropwhile(lambda word: fold(word) in _INTERJECTIONS, words(text)))
     return bool(tokens) and (
         is_negation(tokens[0]) or WORDS["negation signs"].match(tokens[0]) is not None
     )

@@ -184,9 +184,12 @@ def _judge(
     is_asked = WORDS["request"].search(asked) is not None and (
         _count_shared(claim.text, asked) > _count_shared(claim.text, " ".join(stated))
     )
-    if (is_asked or not stated) and len(words(behind)) <= _TAG_WORDS_MAX:
+    is_unmarked = _asks_by_order(sentence, before, behind) and not _is_order(sentence, record, said)
+    if is_unmarked or ((is_asked or not stated) and len(words(behind)) <= _TAG_WORDS_MAX):
         return _refuse("question")
-    sentence = " ".join(stated) or sentence
+    if _is_taken_back(sentence, record, said):
+        return _refuse("taken back")
+    sentence = _drop_mentioned_code(" ".join(stated) or sentence, claim.text)
     about = _find_about(claim, record, said)
     if isinstance(about, Unproved):
         return about
@@ -216,21 +219,51 @@ def _is_question(sentence: str) -> bool:
     return bool(_QUESTION_END.search(sentence)) and not _TAG_QUESTION.search(sentence)
 
 
+def _asks_by_order(sentence: str, before: str, behind: str) -> bool:
+    """Return whether the clause of the quoted words, or the one behind it, asks by the order of its words alone."""
+    begin = len(before) - len(polarity.CLAUSE_BREAK.split(before)[-1])
+    trailing = polarity.CLAUSE_BREAK.split(behind)[1:2]
+    return any(WORDS["asks"].match(one.strip()) for one in (sentence[begin:], *trailing))
+
+
+def _is_taken_back(sentence: str, record: SpokenRecord, said: Said) -> bool:
+    """Return whether the user's next words begin with a no about the same, and answer no question of the agent's."""
+    after = next((one for one in record.said if _when(one) > _when(said)), None)
+    if after is None or after.asked:
+        return False
+    between = [one.text for one in record.spoken if _when(said) < _when(one) < _when(after)]
+    if between and _QUESTION_END.search(between[-1]):
+        return False
+    first = next(filter(words, split_sentences(after.whole)), "")
+    return polarity.begins_with_denial(first) and _count_shared(first, sentence) > 0
+
+
+def _drop_mentioned_code(sentence: str, text: str) -> str:
+    """Drop the code of a sentence that its text does not name as such: a string that is spoken of says nothing."""
+    return WORDS["code"].sub(
+        lambda found: found[0] if _has_words(text, words_of(found[1])) else " ", sentence
+    )
+
+
 def _is_asked(sentence: str, record: SpokenRecord, said: Said) -> bool:
-    """Return whether a sentence only asks: it does not if what it asks for was then done.
+    return _is_question(sentence) and not _is_order(sentence, record, said)
+
+
+def _is_order(sentence: str, record: SpokenRecord, said: Said) -> bool:
+    """Return whether a question orders: it says please, or what it asks for was then done.
 
     Done: files were edited before the user's next words, and he does not object.
     """
-    if not _is_question(sentence) or WORDS["please"].search(sentence):
-        return False
+    if WORDS["please"].search(sentence):
+        return True
     later = [one for one in record.said if _when(one) > _when(said)]
     if not later or not WORDS["request"].search(sentence):
-        return True
+        return False
     wanted, rest = WORDS["request"].sub(" ", sentence), said.whole.partition(sentence)[2]
     return (
-        not any(said.at <= at <= later[0].at for at in record.edits)
-        or polarity.has_negation(next(filter(words, split_sentences(rest)), ""))
-        or bool(find_contradiction(wanted, [one.whole for one in later]))
+        any(said.at <= at <= later[0].at for at in record.edits)
+        and not polarity.has_negation(next(filter(words, split_sentences(rest)), ""))
+        and not find_contradiction(wanted, [one.whole for one in later])
     )
 
 
@@ -348,11 +381,24 @@ def _find_about(claim: QuotedNote, record: SpokenRecord, said: Said) -> Spoken |
         unsaid = "not in the agent's messages before his answer"
         where = "not what he answered" if is_older else unsaid
         return _refuse("about", where)
+    if polarity.is_assent("\n".join(said.own)) and _asks_another(found.text, claim.about):
+        return _refuse("about", "not what he answered: the message ended with another question")
     outputs = record.outputs_before(said.at)
     if any(_has_run(wanted, one) or _says_alike(claim.about, one) for one in outputs):
         return _refuse("about in an output")
     options = found.offered or tuple(_read_labels(claim.about) or _read_labels(found.text))
     return Spoken(found.event_id, found.at, claim.about, options)
+
+
+def _asks_another(message: str, about: str) -> bool:
+    """Return whether a message ends, in a paragraph of its own, with a question about something else than `about`."""
+    paragraph = message.strip().rpartition("\n\n")[2]
+    question = split_sentences(paragraph)[-1] if paragraph else ""
+    if not _QUESTION_END.search(question) or _has_words(paragraph, words_of(about)):
+        return False
+    asked = [token for token in words_of(question) if token not in polarity.STEERING]
+    is_other = not _content(question) & _content(about) and bool(_content(" ".join(asked)))
+    return is_other and polarity.ANAPHORS.isdisjoint(asked)
 
 
 def _check_subject(
@@ -450,7 +496,8 @@ def _check_polarity(text: str, sentence: str, proposal: str) -> Unproved | None:
             return _refuse("condition")
     if lost := polarity.find_lost_frame(sentence, text):
         return _refuse("frame", lost)
-    return None
+    widened = "" if proposal else polarity.find_widened(sentence, text)
+    return _refuse("widened", widened) if widened else None
 
 
 def _check_choice(text: str, sentence: str, said: Said) -> Unproved | None:

@@ -39,6 +39,7 @@ from memd.capture.redact.names import (
     secret_rule,
 )
 from memd.capture.redact.patterns import PATTERNS, is_login, replace_secrets
+from memd.capture.redact.printed import find_printed, prints_secret, redact_output
 from memd.capture.redact.regexes import (
     PLACEHOLDER,
     Reading,
@@ -52,7 +53,7 @@ from memd.capture.redact.words import SPOKEN_WORDS
 
 __all__ = ["PATTERNS", "RULES_VERSION", "forget_words", "redact", "redact_blocks", "redact_value"]
 
-RULES_VERSION = 5
+RULES_VERSION = 6
 """Grows when redaction finds what it did not find before: a vault that older rules wrote is then worth a scrub."""
 
 _Needles = tuple[tuple[str, tuple[int, ...]], ...]
@@ -133,6 +134,9 @@ _PLAIN_KEY = re.compile(r"[A-Za-z_]{1,19}")
 """Too short to hold a secret."""
 _TELLING_KEYS = frozenset({"auth", "value", "data", "stringData"})
 _KEYS_CACHED = 1_024
+_RESPONSE = "tool_response"
+_HELD = ("value", "default", "current_value")
+"""Where an object under a secret name holds the secret."""
 _COOKIE_MIN = 8
 _FIELD_MAX = 100
 _RedactText = Callable[[str], str]
@@ -234,6 +238,7 @@ def _redact_once(text: str, *, entropy: bool) -> str:
         if text is not reading.text:  # what replaces a secret has words of its own
             reading = _make_reading(text, _find_signs(set(text.split())).all)
         text = replace_spans(text, find(reading))
+    text = replace_spans(text, find_printed(text))
     if entropy and drawn:
         text = replace_spans(text, find_random_words(text))
     if text is given and fresh:
@@ -350,6 +355,9 @@ def _redact_object(members: dict[Any, Any], depth: int, redact: _RedactText) -> 
     named = next((members[k] for k in ("name", "key") if isinstance(members.get(k), str)), "")
     given = _find_given(members)
     is_manifest = members.get("kind") == "Secret"
+    called = members.get("tool_input")
+    if isinstance(called, dict) and prints_secret(str(called.get("command", ""))):
+        members = {k: redact_output(v) if k == _RESPONSE else v for k, v in members.items()}
     clean: dict[Any, Any] = {}
     for key, value in members.items():
         if isinstance(key, str) and key not in given and _says_nothing(key):
@@ -418,6 +426,10 @@ def _redact_member(name: str, value: Any, depth: int, redact: _RedactText) -> An
     if rule is not None and isinstance(value, list | tuple):
         items = [_redact_member(name, item, depth, redact) for item in value]
         return tuple(items) if isinstance(value, tuple) else items
+    if rule is not None and isinstance(value, dict):
+        # `"db_password": {"type": "string", "value": "…"}`: an output of Terraform, a field of a form.
+        held = {k for k in _HELD if is_likely_secret(str(value.get(k, "")))}
+        value = {k: _redact_given(v, rule) if k in held else v for k, v in value.items()}
     if rule is None or not isinstance(value, str):
         return _redact_item(value, depth, redact)
     if is_reference(value) or is_working_directory(name, value) or is_label(name, value):

@@ -56,15 +56,17 @@ _BLANK = r"(?:[ \t]|\\\n[ \t]*)+"
 _COMMAND_CHARACTERS = 1_000
 _ARGUMENTS_MAX = 60
 _PAIR = r"[^\s:%,\"']{0,128}[:%,](?!//)(?P<s>[^\s\"']+)"
+_SINK = (
+    r"(?P<sink>sudo\s+-\w*S|chpasswd|vncpasswd|kinit|ssh-add|su\s|passwd\b|cryptsetup|--\w*password-stdin|"
+    r"--pass(?:word|phrase)-(?:fd|file)[ =](?:0|-)|--with-token|env\s+add|secrets?:?\s*(?:put|set|create|add|versions|login)|"
+    r"create\s+secret|pass\s+insert|vault\s+(?:login|write|kv\s+put)|read\s+-\w*s|-pass\s+stdin)"
+)
+"""What takes a password from its input."""
 _PIPED = (
     r"(?:\becho(?:\s+-\w+)*|\bprintf(?:\s+['\"](?:%s)?(?:\\+n)?['\"])?)\s+(?P<q>\\{0,3}[\"']?)(?P<s>[^\n|\"'<>]{1,200}?)"
-    r"(?:\\+n)?(?P=q)\s*\|\s*(?:sudo\s+(?:-\S+\s+)*)?(?P<sink>sudo\s+-\w*S|chpasswd|passwd\b|cryptsetup|"
-    r"[\w.-]{2,20}\s[^|\n]{0,200}?(?:--\w*password-stdin|--pass(?:word|phrase)-(?:fd|file)[ =](?:0|-)|--with-token))"
+    rf"(?:\\+n)?(?P=q)\s*\|\s*(?:sudo\s+(?:-\S+\s+)*)?(?:[\w.-]{{2,20}}\s[^|\n]{{0,200}}?)?{_SINK}"
 )
-_HERE_STRING = (
-    r"(?P<sink>sudo\s+-\w*S|chpasswd|vncpasswd|kinit|ssh-add|su\s|passwd|cryptsetup|--password-stdin|--with-token|env\s+add|secrets?\s+(?:put|set|create|add)|pass\s+insert|vault\s+(?:login|write)|read\s+-\w*s)"
-    r"[^\n|;<]{0,120}<<<\s*(?P<q>\\{0,3}[\"']?)(?P<s>[^\n\"'|;]{1,200})(?P=q)"
-)
+_HERE_STRING = rf"{_SINK}[^\n|;<]{{0,120}}<<<\s*(?P<q>\\{{0,3}}[\"']?)(?P<s>[^\n\"'|;]{{1,200}})(?P=q)"
 _ADDRESS = r"(?:\d{1,3}\.){3}\d{1,3}(?:/\d{1,2}|:\d{1,5})?"
 _PLAIN_WORDS = frozenset(VOCABULARY["commands"]["plain"])
 _Span = tuple[int, int]

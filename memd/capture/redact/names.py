@@ -73,7 +73,7 @@ _SPARED = (
 )
 _DOUBTFUL = (
     r"(?:\A|_)(?:(?P<password>pass|pw|passe|passwords|clave|parola|credentials?|creds?)"
-    r"|(?P<secret>secrets)|(?P<token>(?:api_|auth_|access_|refresh_)?tokens)|(?P<key>(?:api|secret|private)_?keys))"
+    r"|(?P<secret>secrets|(?:recovery|backup|scratch)_codes?)|(?P<token>(?:[a-z0-9]+_)+auth|(?:api_|auth_|access_|refresh_)?tokens)|(?P<key>(?:api|secret|private)_?keys))"
     r"(?:_?\d{1,2})?\Z"
 )
 _HUMP = r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]+"
@@ -82,7 +82,7 @@ _NAMES_CACHED = 1_024
 """Names whose rule is cached; the keys of payloads are few."""
 _REFERENCE_MAX = 400
 _REFERENCE = (
-    r"(?s)\$\{[^{}\"'-]*\}|\$[A-Z_][A-Z0-9_]*|\$[a-z_]+|\$\(.*|\$\{\{.*\}\}"
+    r"(?s)\$\{[^{}\"'-]*\}|\$[A-Z_][A-Z0-9_]*|\$[a-z_]+|\$[0-9@*#?]|&(?:mut )?\[\w+(?:; ?\w+)?\][),;]*|\$\(.*|\$\{\{.*\}\}"
     r"|%\w+%|%\(\w+\)s|%[a-z]|\$?\{\{(?:.*\}\})?|\{[A-Za-z_][\w.!:\[\]'\" ()]*\}|\{\}|<[^<>]*>|\[[A-Za-z _-]*\]"
     r"|(?:[a-z]{1,7}[-_](?:[a-z0-9]{1,6}[-_]){0,3})?(?:[*•.…#?_\s-]+|[xX]{3,})|!(?:[A-Z]\w*|secret)[ \t].*|\*\w+|\$_[A-Z]+\[.*|#[0-9a-fA-F]{3,8};?"
     r"|(?:https?|grpcs?)://[\w.-]+(?::\d{1,5})?/?;?"  # only a host, as after `proxy_pass`
@@ -290,12 +290,14 @@ _DIGIT = re.compile(r"[0-9]", re.ASCII)
 _ID_PREFIX = (
     r"(?a)(?:srv)?tool(?:u|use)?_|(?:msg|req|resp|run|thread|asst|call|fc|rs|evt|batch|file|container|"
     r"session|sess|agent|bash|shell|task|org|user|team|prompt|step|chatcmpl|cse|env|cus|price|prod|sub|"
-    r"in|pi|ch|acct|trace|span|job|doc)[_-](?!live|test)"
+    r"in|pi|ch|dpl|prj|acct|trace|span|job|doc)[_-](?!live|test)"
 )
 _PUBLIC = (
     # digests, ssh public keys, certificates and public keys in base64, images, documents, fonts
     r"(?a)[Ss][Hh][Aa]\d{1,3}-|AAAA[BCE][A-Za-z0-9]|MII[BCDEFGHI]|MCowBQYDK2V|MFkwEwYH|MFYwEAYH|MHYwEAYH|LS0tLS1CRUdJTiBDRVJU|LS0tLS1CRUdJTiBQVUJM|iVBORw0KGgo|/9j/|R0lGOD|"
     # and public keys of Stripe and its like, PostHog, age, Nostr and Bitcoin
+    # and ids that are drawn: ULID, content of IPFS, keys of DIDs
+    r"0[0-7][0-9A-HJKMNP-TV-Z]{24}\Z|Qm[1-9A-HJ-NP-Za-km-z]{44}\Z|baf[ky][a-z2-7]{50,}\Z|z6Mk[1-9A-HJ-NP-Za-km-z]{44}\Z|"
     r"pk_(?:live|test)_|phc_|age1[a-z0-9]{50}|npub1[a-z0-9]{50}|bc1[a-z0-9]{20}|UklGR|PHN2Zy|PD94bWw|JVBERi0|AAABAA|d09GM|d09GR|T2dnUw|SUQz|AAAAIGZ0eX"
 )
 _DIGEST_BEFORE = (
@@ -323,6 +325,7 @@ _DRAWN_SHARE = 0.6
 _MARGIN = 0.15
 _USUAL_WEIGHT = 1.1
 _AWS_SECRET = 40
+_DIGEST_MIN = 32
 _LONG_PART = 10
 _DELIMITERS = frozenset(" \t\r\n\"'`<>()[]{}|,;\\")
 
@@ -393,7 +396,9 @@ def _has_random_parts(sample: str) -> bool:
         return False
     if len(sample) == _AWS_SECRET and max(drawn, default=0) >= _LONG_PART:
         return True
-    chances = [long[part] if part in long else _score_randomness(part) for part in parts]
+    # A digest within a name says nothing: `linux-store-5db0…`.
+    mixed = [part for part in parts if not (len(part) >= _DIGEST_MIN and _HEX.fullmatch(part))]
+    chances = [long[part] if part in long else _score_randomness(part) for part in mixed]
     return sum(chances) > _MARGIN * sum(map(len, parts))
 
 

@@ -80,8 +80,19 @@ def _is_password(value: str) -> bool:
     return is_likely_secret(value) or (is_word and not is_reference(value))
 
 
+_DISTINCT_DIGITS_MIN = 4
+
+
+def _is_card(value: str) -> bool:
+    """Return whether these digits are a card's, by Luhn's sum; not a published number for tests, of few digits."""
+    digits = [int(c) for c in value if c.isdigit()]
+    doubled = (sum(divmod(2 * n, 10)) for n in digits[-2::-2])
+    is_valid = (sum(digits[-1::-2]) + sum(doubled)) % 10 == 0
+    return is_valid and len(set(digits)) >= _DISTINCT_DIGITS_MIN
+
+
 _CHECKS: dict[str, Callable[[str], bool]] = {
-    "is_given": _is_given, "is_likely_secret": is_likely_secret, "is_login": is_login, "is_password": _is_password,
+    "is_card": _is_card, "is_given": _is_given, "is_likely_secret": is_likely_secret, "is_login": is_login, "is_password": _is_password,
 }  # fmt: skip
 
 

@@ -37,6 +37,8 @@ _UNUSUAL = (
 _CODED = r"(?:%(?:25)*[0-9a-fA-F]{2})+|\\u00[2-7][0-9a-fA-F]|&#(?:x[2-7][0-9a-fA-F]|\d{2,3});"
 _ENCODED = rf"{_CODED}|[^\W\d_]?{_UNUSUAL}+"
 _ENCODED_BYTE = r"%(?:25)*([0-9a-fA-F]{2})"
+_HEX_TEXT = r"(?<![0-9A-Za-z])(?:[2-7][0-9a-f]|[2-7][0-9A-F]|0[9aAdD]){10,4096}(?![0-9A-Za-z])"
+"""Printable characters, each as two hexadecimal digits. A digest has other ones, too."""
 _Piece = tuple[int, str]
 """Where a part of a text begins, and how it is read."""
 
@@ -54,12 +56,19 @@ def redact_joined(text: str, redact: Callable[[str], str]) -> str:
 
 
 def redact_encoded(text: str, redact: Callable[[str], str]) -> str:
-    """Redact the secrets that are percent-encoded, escaped, or in unusual characters."""
+    """Redact the secrets that are percent-encoded, escaped, in hexadecimal or in unusual characters."""
+    if compile_regex(_HEX_TEXT).search(text):
+        text = compile_regex(_HEX_TEXT).sub(lambda found: _redact_hex(found[0], redact), text)
     if not text.isascii() and compile_regex(_UNUSUAL).search(text):
         return _redact_view(text, _ENCODED, _decode, redact)
     if "%" in text or "\\u00" in text or "&#" in text:
         return _redact_view(text, _CODED, _decode, redact)
     return text
+
+
+def _redact_hex(coded: str, redact: Callable[[str], str]) -> str:
+    plain = bytes.fromhex(coded).decode()
+    return coded if redact(plain) == plain else "[REDACTED:hexadecimal]"
 
 
 def _join(found: re.Match[str]) -> Iterator[_Piece]:
