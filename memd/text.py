@@ -26,6 +26,13 @@ from memd.languages import (
     stem_in,
 )
 
+UNSEEN = re.compile(
+    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e"
+    "\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
+    "|(?<=[\\x00-\\x7f])[\u200c\u200d]"
+)
+"""Controls, marks of direction, spaces without width, variation selectors and tags; joiners behind ASCII letters,
+where they join nothing. U+FE0F, which makes an emoji of a sign, is left."""
 TERMS_VERSION = 2
 """How texts become terms. It grows with every release in which that changes; then all memories are indexed again."""
 STOP_WORDS = frozenset(

@@ -2,7 +2,8 @@
 
 A part between ‹ and › is drawn from a seed that its line gives, so that no secret lies in the repository:
 `‹pw›` a password such as people choose, `‹32 hex›` characters of an alphabet, `‹uuid›`, `‹basic›` a user and
-a password in base64, `‹b64pw›` a password in base64, `‹64 bytes›` numbers, `‹12 words›` a seed phrase.
+a password in base64, `‹b64pw›` a password in base64, `‹64 bytes›` numbers, `‹12 words›` a seed phrase. What stands between `b64«` or `hex«` and `»` is
+coded when all is drawn.
 """
 
 import base64
@@ -137,6 +138,7 @@ MNEMONIC = [
     "key",
     "lab",
 ]
+_CODED = re.compile(r"(b64|hex)«(.*?)»", re.DOTALL)
 _SIGNS = "!#@%+?_-."
 _ESCAPES = (("\\\\", "\0"), ("\\n", "\n"), ("\\t", "\t"), ("\\e", "\x1b"), ("\0", "\\"))
 _HALF_MIN = 20
@@ -187,10 +189,21 @@ def make(kind, template, salt=0):
         traces.extend(secrets)
         return whole
 
+    template = re.sub(r"(?<!\\)\\u([0-9a-f]{4})", lambda found: chr(int(found[1], 16)), template)
     for written, meant in _ESCAPES:
         template = template.replace(written, meant)
-    text = _PART.sub(draw, template)
+    text = _CODED.sub(lambda found: _code(found[1], found[2], traces), _PART.sub(draw, template))
     return Sample(kind, text, tuple(dict.fromkeys(traces)))
+
+
+def _code(form, plain, traces):
+    """Code a text, and put what of its code stands for a drawn part alone in the place of that part."""
+    whole = plain.encode().hex() if form == "hex" else base64.b64encode(plain.encode()).decode()
+    size = 2 if form == "hex" else 4 / 3
+    for trace in [one for one in traces if one in plain]:
+        at = plain.find(trace)
+        traces[traces.index(trace)] = whole[int(at * size) + 2 : int((at + len(trace)) * size) - 2]
+    return whole
 
 
 def _draw(lot, count, what):

@@ -35,6 +35,9 @@ _SAYING, _SOURCES = list_folded("saying"), list_folded("sources")
 _PAST, _SUPPOSITIONS, _IRREAL = map(list_folded, ("past", "suppositions", "irreal"))
 _ADVERSATIVES, _FREQUENCIES = list_folded("adversatives"), list_folded("frequencies")
 _EITHER, _OR, _OPTIONS = map(list_folded, ("either", "or", "things to choose from"))
+_HEDGES, _FRENCH_VERBS = list_folded("hedges"), list_folded("French verbs")
+_ORDERING = list_folded("marks") | {"over", "before", "after"}
+_CORRECTIONS = list_folded("corrections")
 _UNIVERSALS, ANAPHORS = list_folded("universals"), list_folded("anaphors")
 _INTERJECTIONS = list_folded("interjections")
 _WHEN = frozenset(map(fold, WORDS.rows["rule words"]["when"].split()))
@@ -120,10 +123,7 @@ def find_lost_frame(sentence: str, text: str) -> str:
     if not supposes.isdisjoint(tokens) and any(map(_is_irreal, tokens)):
         is_kept = told & supposes or any(map(_is_irreal, told))
         return "" if is_kept else "that it is only supposed"
-    if lost := _find_lost_mood(sentence, tokens, text, told):
-        return lost
-    judged = WORDS["judges"].search(sentence)
-    return f"that he calls it {judged[1]}" if judged and fold(judged[1]) not in told else ""
+    return _find_lost_mood(sentence, tokens, text, told)
 
 
 def _is_own_verb(tokens: list[str], at: int) -> bool:
@@ -132,14 +132,17 @@ def _is_own_verb(tokens: list[str], at: int) -> bool:
 
 
 def _find_lost_mood(sentence: str, tokens: list[str], text: str, told: set[str]) -> str:
-    """Name what makes a sentence less than a statement: it weighs, wishes, or is about other words."""
+    """Name what makes a sentence less than a statement: it judges, weighs, wishes, or is about other words."""
+    judged = WORDS["judges"].search(sentence)
+    if judged and fold(judged[1]) not in told:
+        return f"that he calls it {judged[1]}"
     heading, _, item = sentence.partition(":")
     is_choice = bool(item) and not _OPTIONS.isdisjoint(map(fold, words(heading)))
     ahead = list(itertools.dropwhile(lambda token: token not in _EITHER, tokens))[1:]
     if (is_choice or not _OR.isdisjoint(ahead)) and not told & (_EITHER | _OPTIONS | _OR):
         return "that he weighs it against something else"
     about = _name_content(text)
-    if not any(map(_is_irreal, told)):
+    if not (any(map(_is_irreal, told)) or told & _HEDGES):
         clauses = {clause: _name_content(clause) & about for clause in CLAUSE_BREAK.split(sentence)}
         wished = {clause for clause in clauses if _is_wished(clause)}
         stated = max((len(clauses[one]) for one in clauses if one not in wished), default=0)
@@ -155,17 +158,36 @@ def _find_lost_mood(sentence: str, tokens: list[str], text: str, told: set[str])
 
 
 def _is_wished(clause: str) -> bool:
-    """Return whether a clause tells what would be, and not of the speaker: “I would like” is an order."""
+    """Return whether a clause tells what may or would be, and not what its speaker would like, which is an order."""
     tokens = [fold(word) for word in words(clause)]
+    if not _HEDGES.isdisjoint(tokens) and not WORDS["request"].search(clause):
+        return True
     return not _IRREAL.isdisjoint(tokens) and _FIRST_PERSON.isdisjoint(tokens)
+
+
+def turns_order(sentence: str, text: str) -> bool:
+    """Return whether a text puts last what a sentence puts first: “A over B”, “B before A”."""
+    said, told = ([stem(fold(word)) for word in words(one)] for one in (sentence, text))
+    for first, mark, last in zip(said, said[1:], said[2:], strict=False):
+        if mark in _ORDERING and not is_stop_word(first) and not is_stop_word(last):
+            for at, other in enumerate(told[:-1]):
+                if other == mark and told[at + 1] == first and last in told[:at]:
+                    return True
+    return False
 
 
 def find_widened(sentence: str, text: str) -> str:
     """Return the narrower thing of a sentence of which a text says all: “every branch” for “the docs branch”."""
     said, told = words(sentence), words(text)
+    about = _name_content(text)
+    always = _FREQUENCIES | _UNIVERSALS
+    once = WORDS["for once"].search(sentence)
+    if once and always.isdisjoint(map(fold, said)) and not always.isdisjoint(map(fold, told)):
+        named = _name_content(once["noun"])
+        if not named & about:
+            return once[0]
     if not _UNIVERSALS.isdisjoint(map(fold, said)):
         return ""
-    about = _name_content(text)
     for at, token in enumerate(told):
         if fold(token) not in _UNIVERSALS:
             continue
@@ -202,6 +224,8 @@ def _find_subject(sentence: str) -> frozenset[str]:
     if found is None or (determiner := fold(found["determiner"])) not in _DETERMINERS:
         return frozenset()
     nouns = found["nouns"].split()
+    if determiner == "il" and fold(nouns[0]) in _FRENCH_VERBS:
+        return frozenset()
     is_pronoun = determiner in _GERMAN_ARTICLES and not nouns[0][0].isupper()
     ahead = map(fold, words(sentence)[:_SUBJECT_WORDS])
     if is_pronoun or not _FIRST_PERSON.isdisjoint(ahead):
@@ -238,6 +262,9 @@ def limits(before: str, after: str) -> str:
     if _begins_condition(clauses[-1]):
         return clauses[-1]
     if any(fold(word) in _CONDITIONS for word in behind[:2]):
+        return after
+    corrected = next((clause for clause in CLAUSE_BREAK.split(after) if words(clause)), "")
+    if corrected and {*map(fold, words(corrected))} <= _CORRECTIONS | _INTERJECTIONS:
         return after
     return after if behind[:1] and WORDS["negation signs"].match(after.strip()) else ""
 
@@ -325,6 +352,8 @@ def _denied_windows(text: str, *, is_strict: bool = False) -> Iterator[frozenset
     for clause in CLAUSE_BREAK.split(text):
         tokens = words(clause)
         for at, token in enumerate(tokens):
+            if fold(token) == "rather" and [fold(t) for t in tokens[at + 1 : at + 2]] != ["than"]:
+                continue  # “I would rather” wishes
             if is_negation(token) and not (is_strict and fold(token) in _LIMITS):
                 ahead = (
                     t for t in tokens[at + 1 :] if (not is_stop_word(t) if is_strict else content_stems(t))

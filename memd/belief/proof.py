@@ -21,6 +21,7 @@ from memd.text import (
     content_stems,
     find_sentence_ends,
     fold,
+    is_stop_word,
     one_line,
     split_sentences,
     words,
@@ -44,6 +45,7 @@ _TAG_QUESTION = re.compile(r"[,.]\s+[^\W\d_]{2,8}\s*[?？؟]+\s*$")
 BULLET = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s+(?=\S)")
 _TAG_WORDS_MAX = 2
 """Text that ends at most this many words before a question mark is asked, too."""
+_UNITS = {fold(word): unit for unit, row in WORDS.rows["units"].items() for word in row.split()}
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*")
 
 
@@ -185,10 +187,11 @@ def _judge(
         _count_shared(claim.text, asked) > _count_shared(claim.text, " ".join(stated))
     )
     is_unmarked = _asks_by_order(sentence, before, behind) and not _is_order(sentence, record, said)
-    if is_unmarked or ((is_asked or not stated) and len(words(behind)) <= _TAG_WORDS_MAX):
-        return _refuse("question")
-    if _is_taken_back(sentence, record, said):
-        return _refuse("taken back")
+    is_question = is_unmarked or (
+        (is_asked or not stated) and len(words(behind)) <= _TAG_WORDS_MAX
+    )
+    if is_question or _is_taken_back(sentence, record, said):
+        return _refuse("question" if is_question else "taken back")
     sentence = _drop_mentioned_code(" ".join(stated) or sentence, claim.text)
     about = _find_about(claim, record, said)
     if isinstance(about, Unproved):
@@ -396,8 +399,9 @@ def _asks_another(message: str, about: str) -> bool:
     question = split_sentences(paragraph)[-1] if paragraph else ""
     if not _QUESTION_END.search(question) or _has_words(paragraph, words_of(about)):
         return False
-    asked = [token for token in words_of(question) if token not in polarity.STEERING]
-    is_other = not _content(question) & _content(about) and bool(_content(" ".join(asked)))
+    idle = polarity.STEERING | polarity.list_folded("modals")
+    asked = [token for token in words_of(question) if token not in idle]
+    is_other = not _content(question) & _content(about) and not all(map(is_stop_word, asked))
     return is_other and polarity.ANAPHORS.isdisjoint(asked)
 
 
@@ -496,6 +500,8 @@ def _check_polarity(text: str, sentence: str, proposal: str) -> Unproved | None:
             return _refuse("condition")
     if lost := polarity.find_lost_frame(sentence, text):
         return _refuse("frame", lost)
+    if not proposal and polarity.turns_order(sentence, text):
+        return _refuse("turned order")
     widened = "" if proposal else polarity.find_widened(sentence, text)
     return _refuse("widened", widened) if widened else None
 
@@ -521,7 +527,20 @@ def _check_numbers(text: str, record: SpokenRecord, basis: str) -> Unproved | No
     said, told = set(_NUMBER.findall(basis)), set(_NUMBER.findall(text))
     if told - own and said - told:
         return _refuse("number", min(told - own))
+    measured = _list_measures(basis)
+    for number, units in _list_measures(text).items():
+        if units.isdisjoint(measured.get(number, units)):
+            return _refuse("number", f"{number} of that unit")
     return None
+
+
+def _list_measures(text: str) -> dict[str, set[str]]:
+    """Return the units that stand behind each number of a text."""
+    found: dict[str, set[str]] = {}
+    for number, follower in pairwise(words(text)):
+        if number.isdigit() and (unit := _UNITS.get(fold(follower))):
+            found.setdefault(number, set()).add(unit)
+    return found
 
 
 def _check_runnable(text: str, record: SpokenRecord, basis: str) -> Unproved | None:

@@ -21,6 +21,7 @@ from pydantic_core import PydanticSerializationError, to_json, to_jsonable_pytho
 from memd.errors import BadRequest, Broken, MemdError
 from memd.models import Authority, Summary
 from memd.recall.types import Answer
+from memd.text import UNSEEN
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -261,6 +262,15 @@ def encode_json(value: object) -> bytes:
     except PydanticSerializationError:  # a text with half of a surrogate pair
         text = json.dumps(to_plain(value), ensure_ascii=False, separators=(",", ":"))
         return text.encode("utf-8", "replace")
+
+
+def drop_unseen(value: Any) -> Any:
+    """Drop the characters that are not seen, or that turn what is, from every text of a JSON value."""
+    if isinstance(value, str):
+        return value if value.isascii() and value.isprintable() else UNSEEN.sub("", value)
+    if isinstance(value, dict):
+        return {key: drop_unseen(one) for key, one in value.items()}
+    return [drop_unseen(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def to_plain(value: object) -> Any:

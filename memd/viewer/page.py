@@ -19,7 +19,7 @@ from markdown_it.token import Token
 from markupsafe import Markup, escape
 
 from memd.errors import BadRequest
-from memd.text import WORD, content_stems, one_line, terms
+from memd.text import UNSEEN, WORD, content_stems, one_line, terms
 
 ALL_PROJECTS = "all"
 Json = dict[str, Any]
@@ -179,13 +179,6 @@ class Visit:
 
 # ── Templates ──────────────────────────────────────────────────────────────────────────────────
 
-_HIDDEN = re.compile(
-    "[\x00-\x08\x0b\x0c\x0e-\x1f\x7f-\x9f\u00ad\u061c\u115f\u1160\u17b4\u17b5\u180e\u200b\u200e\u200f\u2028-\u202e"
-    "\u2060-\u206f\u3164\ufe00-\ufe0e\ufeff\uffa0\ufff0-\ufffb\ud800-\udfff\U000e0000-\U000e0fff]"
-    "|(?<=[\\x00-\\x7f])[\u200c\u200d]"
-)
-"""Controls, marks of direction, spaces without width, variation selectors and tags; joiners behind ASCII letters,
-where they join nothing. U+FE0F, which makes an emoji of a sign, is left."""
 _TIME_MAX_MS = 253_402_214_400_000
 """The last day of the year 9999 in any zone."""
 _SECOND, _MINUTE, _HOUR, _DAY = 1_000, 60_000, 3_600_000, 86_400_000
@@ -219,7 +212,7 @@ CLIENTS = ("claude-code", "codex", "copilot", "cursor", "opencode", "pi")
 
 def reveal(text: str) -> str:
     """Put the code point in place of each character that is not seen: ⟨U+202E⟩."""
-    return _HIDDEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)
+    return UNSEEN.sub(lambda found: f"⟨U+{ord(found[0]):04X}⟩", text)
 
 
 # ── Rendering ────────────────────────────────────────────────────────────────────────────────────

@@ -1,5 +1,9 @@
 """What a session's record proves of an agent's notes: honest notes in six languages, and ways to make a rule the user's."""
 
+import itertools
+import json
+from pathlib import Path
+
 import pytest
 
 from memd.belief.proof import Proof, QuotedNote
@@ -8,7 +12,7 @@ from memd.models import EventKind, SessionRef
 from memd.store import events, projects
 from tests.factories import make_new_event
 
-REF = SessionRef("claude-code", "s1", "/home/dev/ledger")
+DIRECTORY = "/home/dev/ledger"
 
 
 def prompt(text):
@@ -49,19 +53,23 @@ def subagent(text):
 
 @pytest.fixture
 def verdict(db):
-    """Prove a note by a session of these steps."""
+    """Prove a note by a session of these steps, another one each time."""
+    numbers = itertools.count(1)
 
     def find(steps, text, quote, about="", *, other_session=()):
+        number = next(numbers)
+        own, other = (SessionRef("claude-code", f"{name}{number}", DIRECTORY) for name in "so")
+
         def run(tx):
-            here = projects.ensure_project(tx, "/home/dev/ledger", "ledger", "", 1)
-            for ref, said in ((REF, steps), (SessionRef("claude-code", "s2", REF.directory), other_session)):  # fmt: skip
+            here = projects.ensure_project(tx, DIRECTORY, "ledger", "", 1)
+            for ref, said in ((own, steps), (other, other_session)):
                 number = projects.ensure_session(tx, ref, here, 1)
                 for at, (kind, payload) in enumerate(said, start=1):
                     new = make_new_event(
                         kind, at=at * 1000, turn=f"t{at}", session=ref.key, **payload
                     )
                     events.append_event(tx, new, number)
-            return prove_note(tx, QuotedNote(text, quote, about), REF, "/home/dev/ledger", 9_000)
+            return prove_note(tx, QuotedNote(text, quote, about), own, DIRECTORY, 9_000)
 
         return db.write_now(run)
 
@@ -260,6 +268,27 @@ def test_what_he_did_not_say_so_stays_the_agent_s_word(verdict, name):
     steps, text, quote, about, *other = HOSTILE[name]
     found = verdict(steps, text, quote, about, other_session=other[0] if other else ())
     assert not isinstance(found, Proof), found
+
+
+def read_quoted_notes(label):
+    """The notes of tests/data/quoted_notes.jsonl, which were written before the rules were read: (name, case)."""
+    lines = (Path(__file__).parent.parent / "data" / "quoted_notes.jsonl").read_text("utf-8")
+    for row in map(json.loads, lines.splitlines()):
+        if row["label"] == label:
+            steps = [(EventKind(kind), payload) for kind, payload in row["steps"]]
+            yield row["name"], (steps, row["text"], row["quote"], row.get("about", ""))
+
+
+def test_of_notes_that_turn_what_was_said_few_are_the_user_s_word(verdict):
+    cases = list(read_quoted_notes("hostile"))
+    proved = [name for name, case in cases if isinstance(verdict(*case), Proof)]
+    assert len(proved) <= 0.13 * len(cases), proved
+
+
+def test_of_notes_that_say_what_was_said_nearly_all_are_the_user_s_word(verdict):
+    cases = list(read_quoted_notes("honest"))
+    refused = [name for name, case in cases if not isinstance(verdict(*case), Proof)]
+    assert len(refused) <= 0.03 * len(cases), refused
 
 
 def test_the_error_of_a_failed_call_backs_a_fact(verdict):
