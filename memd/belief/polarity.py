@@ -87,7 +87,9 @@ def list_conditions(sentence: str) -> Iterator[frozenset[str]]:
         only_when = [
             at for at in range(1, len(folded)) if folded[at] in _WHEN and folded[at - 1] in _LIMITS
         ]
-        starts = sorted({at for at, token in enumerate(folded) if token in _CONDITIONS} | {*only_when})
+        starts = sorted(
+            {at for at, token in enumerate(folded) if token in _CONDITIONS} | {*only_when}
+        )
         for start, end in itertools.pairwise([*starts, len(tokens)]):
             if found := _content_words(tokens[start + 1 : end]):
                 yield found
@@ -152,7 +154,9 @@ def _find_lost_mood(sentence: str, tokens: list[str], text: str, told: set[str])
     if governing is None:
         return ""
     lead = governing[0].rstrip()
-    is_own = not lead.endswith(("whether", "ob")) and not _FIRST_PERSON.isdisjoint(map(fold, words(lead)))
+    is_own = not lead.endswith(("whether", "ob")) and not _FIRST_PERSON.isdisjoint(
+        map(fold, words(lead))
+    )
     is_kept = is_own or not (named := _name_content(lead)) or bool(named & about)
     return "" if is_kept else f"what “{lead}” says of it"
 

@@ -187,9 +187,7 @@ def _judge(
         _count_shared(claim.text, asked) > _count_shared(claim.text, " ".join(stated))
     )
     is_unmarked = _asks_by_order(sentence, before, behind) and not _is_order(sentence, record, said)
-    is_question = is_unmarked or (
-        (is_asked or not stated) and len(words(behind)) <= _TAG_WORDS_MAX
-    )
+    is_question = is_unmarked or ((is_asked or not stated) and len(words(behind)) <= _TAG_WORDS_MAX)
     if is_question or _is_taken_back(sentence, record, said):
         return _refuse("question" if is_question else "taken back")
     sentence = _drop_mentioned_code(" ".join(stated) or sentence, claim.text)

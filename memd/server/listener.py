@@ -310,7 +310,7 @@ def _clear_path(path: str) -> None:
         raise Broken(f"{directory} is not this user's alone; memd does not put its socket there")
     with contextlib.suppress(FileNotFoundError):
         if not stat.S_ISSOCK(Path(path).lstat().st_mode):
-            raise Broken(f"{path} is in the way and no socket; move it away")
+            raise ConfigError(f"{path} is in the way and no socket; move it away")
         if _has_listener(path):
             raise ConfigError(
                 f"a service manager listens at {path}: it starts memd by itself when a client"

@@ -347,3 +347,32 @@ def test_keys_that_nothing_parts_all_go_at_once(key):
     text = redact(key * 900)
     assert key[-12:] not in text
     assert redact(text) == text
+
+
+PRINTING = ["op read op://vault/db/password", "pass show web/admin", "gh auth token", "echo $DB_PASSWORD", "terraform output -raw db_password"]  # fmt: skip
+OTHERS = ["git status", "pass the salt", "echo $HOME", "cat token.py", "echo password"]
+
+
+def called(command, output):
+    return {
+        "tool_name": "Bash",
+        "tool_input": {"command": command},
+        "tool_response": {"stdout": output, "stderr": "", "interrupted": False},
+    }
+
+
+@pytest.mark.parametrize("command", PRINTING)
+def test_what_a_command_prints_that_is_there_to_print_a_secret_goes(command):
+    response = redact_value(called(command, "harborlight\nuser: bob\n"))["tool_response"]
+    assert response["stdout"] == "[REDACTED:printed-secret]\nuser: bob\n"
+
+
+@pytest.mark.parametrize("command", OTHERS)
+def test_what_other_commands_print_stays(command):
+    assert redact_value(called(command, "harborlight\n")) == called(command, "harborlight\n")
+
+
+def test_an_object_under_a_secret_name_loses_the_value_that_it_holds():
+    given = {"db_password": {"value": "Harbor77light", "type": "string", "sensitive": True}}
+    held = redact_value(given)["db_password"]
+    assert held == {"value": "[REDACTED:password]", "type": "string", "sensitive": True}

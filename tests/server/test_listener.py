@@ -14,7 +14,7 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memd.errors import Broken, ConfigError
+from memd.errors import ConfigError
 from memd.server import jsonrpc
 from memd.server import listener as server_listener
 from memd.server.listener import (
@@ -87,7 +87,7 @@ async def test_a_file_in_the_way_is_left_alone(server):
     path = Path(server.path)
     path.parent.mkdir(mode=0o700)
     await anyio.Path(path).write_text("mine", encoding="utf-8")
-    with pytest.raises(Broken, match="in the way"):
+    with pytest.raises(ConfigError, match="in the way"):
         await Listener(MemoryService(server.app), server.path, clock=server.clock).run()
     assert await anyio.Path(path).read_text(encoding="utf-8") == "mine"
 

@@ -1,3 +1,5 @@
+import json
+import re
 import sys
 
 import anyio
@@ -173,6 +175,19 @@ async def test_a_call_beside_the_sdk_is_answered_as_the_sdk_does_to_the_byte(
     assert by_tools == by_sdk
     assert none == 0
     assert direct_calls == (0 if era == "2024-11-05" else len(CALLS) + 2)
+
+
+async def test_no_answer_of_a_tool_has_characters_that_are_not_seen_or_turn_what_is(
+    server, connect
+):
+    server.remember("login \u202eevil \u200b\U000e0041 \x9b31m", "line\x1b[2J\x7f\n👨\u200d👩")
+    params = [{"name": name, "arguments": given} for name, given in CALLS]
+    async with server.open(), connect() as client:
+        await client.initialize("2025-06-18")
+        lines = [repr(json.loads(line)) for line in await collect_lines(client, params, "")]
+    unseen = re.compile(r"\\u202e|\\u200b|\\x9b|\\x1b|\\x7f|\\U000e0041")
+    assert [line for line in lines if unseen.search(line)] == []
+    assert any(r"👨\u200d👩" in line for line in lines)
 
 
 async def collect_lines(client, params, era):
