@@ -171,7 +171,7 @@ class InjectConfig(_Settings):
     prompt: bool = True
     """Whether a prompt receives memories that clearly match it."""
     rules: bool = True
-    """Whether an agent is told that it is about to break a rule of yours (docs/rules.md); one that you enforce is kept."""
+    """Whether an agent is told of a call that breaks a rule of yours (docs/rules.md); one that you enforce is kept."""
     tokens: Annotated[int, Field(ge=100, le=2_500)] = 600
     """Tokens at the start of a session, at most, at four characters each."""
     session_tokens: Annotated[int, Field(ge=100, le=20_000)] = 1_500

@@ -106,7 +106,7 @@ def run_enforce(
 ) -> None:
     """Have a rule kept: a tool call that breaks it is refused, with the rule as the reason. Without ID: list the checks.
 
-    A rule that names a command, flag, path or piece of code is told to the agent when it is about to break it, once a session. What
+    A rule that names a command, flag, path or piece of code is told to the agent with a call that breaks it, once a session. What
     you enforce is refused each time instead, and an agent that wants to end its turn without what has to be run before it
     is sent back once. A daemon that is away refuses nothing. Only you can say this, in a shell of your own.
     """

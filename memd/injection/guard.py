@@ -1,4 +1,4 @@
-"""Keep the user's rules: tell an agent that it is about to break one, once a session and rule, or refuse where the user wants that.
+"""Keep the user's rules: tell an agent of a call that breaks one, once a session and rule, or refuse it where the user wants that.
 
 Before a tool runs, the client's hook asks only about calls that have the words of a rule (`memd.injection.hook_watch`); the guard
 writes those words for each live session. At the end of a turn it looks whether what has to be run before was run
@@ -322,7 +322,10 @@ def _complete_call(call: ToolCall) -> ToolCall:
 
 
 def _write_message(shown: list[tuple[Rule, RuleCheck]], *, is_refused: bool, is_end: bool) -> str:
-    """The rules in words, as data: what the user said, when, and what is about to be done."""
+    """The rules in words, as data: what the user said, when, and what the call does.
+
+    Claude Code hands a line that refuses nothing to the model together with the call's result: it has run by then.
+    """
     lines = []
     for rule, check in shown:
         one = rule.summary
@@ -336,6 +339,8 @@ def _write_message(shown: list[tuple[Rule, RuleCheck]], *, is_refused: bool, is_
     elif is_end:
         head = "memd: before this is done, a rule of the user's:"
     else:
-        head = "memd: this call is about to break a rule of the user's:"
-    tail = "" if is_refused else " Told once in this session; if it does not apply here, go on."
+        head = "memd: this call breaks a rule of the user's:"
+    tail = ""
+    if not is_refused:
+        tail = " Told once in this session; if it holds here, mend or undo what broke it; if not, go on."
     return f"{head} {'; '.join(lines)}.{tail}"
