@@ -422,7 +422,7 @@ def degraded_reasons(
     ]
     reasons += [str(trouble) for one in workers if (trouble := one.worker.status().get("trouble"))]
     reasons += [
-        f"{name} cannot write: {report.get('why_failing') or failing}"
+        f"{name} fails: {report.get('why_failing') or failing}"
         for name, report in running
         if (failing := report.get("failing"))
     ]

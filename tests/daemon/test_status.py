@@ -170,16 +170,16 @@ def test_a_worker_that_does_not_run_is_a_reason(state):
     assert reasons(workers) == [f"indexer is {state}: ValueError: no"]
 
 
-def test_a_worker_that_runs_and_cannot_write_is_a_reason():
+def test_a_worker_that_runs_and_fails_is_a_reason():
     """Events are refused or spooled meanwhile: no health check may call that healthy."""
     workers = [supervised("intake", failing="VaultBusy"), supervised("indexer", failing=None)]
-    assert reasons(workers) == ["intake cannot write: VaultBusy"]
+    assert reasons(workers) == ["intake fails: VaultBusy"]
 
 
-def test_a_worker_that_cannot_write_says_why():
+def test_a_worker_that_fails_says_why():
     why = "the disk is full; make room"
     workers = [supervised("intake", failing="VaultFull", why_failing=why)]
-    assert reasons(workers) == [f"intake cannot write: {why}"]
+    assert reasons(workers) == [f"intake fails: {why}"]
 
 
 def test_a_recent_crash_is_a_reason_and_an_old_one_is_not():
