@@ -35,7 +35,8 @@ _SAYING, _SOURCES = list_folded("saying"), list_folded("sources")
 _PAST, _SUPPOSITIONS, _IRREAL = map(list_folded, ("past", "suppositions", "irreal"))
 _ADVERSATIVES, _FREQUENCIES = list_folded("adversatives"), list_folded("frequencies")
 _EITHER, _OR, _OPTIONS = map(list_folded, ("either", "or", "things to choose from"))
-_HEDGES, _FRENCH_VERBS = list_folded("hedges"), list_folded("French verbs")
+_HEDGES, _CAN_BE = list_folded("hedges"), list_folded("tells what can be")
+_FRENCH_VERBS = list_folded("French verbs")
 _ORDERING = list_folded("marks") | {"over", "before", "after"}
 _CORRECTIONS = list_folded("corrections")
 _UNIVERSALS, ANAPHORS = list_folded("universals"), list_folded("anaphors")
@@ -144,7 +145,7 @@ def _find_lost_mood(sentence: str, tokens: list[str], text: str, told: set[str])
     if (is_choice or not _OR.isdisjoint(ahead)) and not told & (_EITHER | _OPTIONS | _OR):
         return "that he weighs it against something else"
     about = _name_content(text)
-    if not (any(map(_is_irreal, told)) or told & _HEDGES):
+    if not (any(map(_is_irreal, told)) or told & (_HEDGES | _CAN_BE)):
         clauses = {clause: _name_content(clause) & about for clause in CLAUSE_BREAK.split(sentence)}
         wished = {clause for clause in clauses if _is_wished(clause)}
         stated = max((len(clauses[one]) for one in clauses if one not in wished), default=0)

@@ -4,7 +4,7 @@ from dataclasses import replace
 
 from memd.capture.claude_code import Ignored, Refused
 from memd.capture.project import ProjectIdentity
-from memd.capture.write import PreparedItem, Receipt, preview_items, store_items
+from memd.capture.write import PreparedItem, Receipt, store_items
 from memd.models import EdgeType, EventKind, NewEvent, SessionRef
 from memd.store import events, ledger, links, projects, summaries
 from memd.text import PRIVATE
@@ -67,12 +67,11 @@ async def test_nothing_that_was_not_stored_makes_a_session(db):
     assert await db.read(projects.projects) == []
 
 
-async def test_a_preview_returns_every_outcome_and_stores_nothing(db):
+async def test_a_rehearsal_returns_every_outcome_and_stores_nothing(db):
     everything = [prompt("a"), prompt("a"), PreparedItem("import", Refused("not an object"))]
     for _ in range(2):
-        foreseen = await db.write(lambda tx: preview_items(tx, everything, 1))
+        foreseen = await db.rehearse(lambda tx: store_items(tx, everything, 1))
         assert [receipt.outcome for receipt in foreseen] == ["stored", "duplicate", "refused"]
-        assert {receipt.seq for receipt in foreseen} == {None}
     assert await db.read(projects.projects) == []
     assert (await db.read(ledger.balance))["received"] == 0
     recorded = await db.write(lambda tx: store_items(tx, everything, 1))
