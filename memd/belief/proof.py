@@ -143,7 +143,7 @@ def _when(one: Said | Spoken) -> tuple[int, int]:
     return one.at, one.event_id
 
 
-def _refuse(name: str, *told: object, **fields: Any) -> Unproved:
+def refuse(name: str, *told: object, **fields: Any) -> Unproved:
     """Say why a note is not proved, in the words of the table."""
     reason, advice = WORDS.rows["refusals"][name]
     return Unproved(reason.format(*told), advice, **fields)
@@ -153,11 +153,11 @@ def prove(claim: QuotedNote, record: SpokenRecord) -> Proof | Unproved:
     """Prove a note: look its quote up in the record, and compare the note with the words found there."""
     claim = QuotedNote(*map(strip_unseen, (claim.text, claim.quote, claim.about)))
     if not words(claim.quote):
-        return _refuse("no words")
+        return refuse("no words")
     if mixed := MIXED_WORD.search(f"{claim.text} {claim.quote}"):
-        return _refuse("mixed letters", mixed[0])
+        return refuse("mixed letters", mixed[0])
     if len(claim.text) > _TEXT_CHARACTERS_MAX:
-        return _refuse("too long")
+        return refuse("too long")
     found = [one for said in reversed(record.said) if (one := _find_quote(claim.quote, said))]
     if not found:
         return _explain_missing(claim, record)
@@ -175,11 +175,11 @@ def _judge(
 ) -> Proof | Unproved:
     """Judge a note by the sentence that its quote was found in; `rest`: the sentence before and after the quote."""
     if any(_has_run(words_of(sentence), output) for output in record.outputs_before(said.at)):
-        return _refuse("in an output")
+        return refuse("in an output")
     before, (behind, _, next_sentence) = rest[0], rest[1].rpartition("\n")
     limit = polarity.limits(before, behind) or next_sentence
     if limit and not _content(limit) & _content(claim.text):
-        return _refuse("limited")
+        return refuse("limited")
     parts = split_sentences(sentence)
     stated = [one for one in parts if not _is_asked(one, record, said)]
     asked = " ".join(one for one in parts if one not in stated)
@@ -189,7 +189,7 @@ def _judge(
     is_unmarked = _asks_by_order(sentence, before, behind) and not _is_order(sentence, record, said)
     is_question = is_unmarked or ((is_asked or not stated) and len(words(behind)) <= _TAG_WORDS_MAX)
     if is_question or _is_taken_back(sentence, record, said):
-        return _refuse("question" if is_question else "taken back")
+        return refuse("question" if is_question else "taken back")
     sentence = _drop_mentioned_code(" ".join(stated) or sentence, claim.text)
     about = _find_about(claim, record, said)
     if isinstance(about, Unproved):
@@ -319,14 +319,14 @@ def _widen_to_sentences(text: str, start: int, end: int) -> tuple[int, int]:
 def _explain_missing(claim: QuotedNote, record: SpokenRecord) -> Unproved:
     wanted = words_of(claim.quote)
     if any(_has_words(one.whole, wanted) for one in record.said):
-        return _refuse("pasted")
+        return refuse("pasted")
     proposed = [one for one in record.spoken if _has_words(one.text, wanted)]
     if proposed:
         return _explain_own_words(claim, record, proposed[-1])
     if any(_has_words(one, wanted) for _, one in record.outputs):
         seen = Backing(_shorten(claim.quote)) if _shares_content(claim.text, claim.quote) else None
-        return _refuse("a tool's", evidence=seen)
-    return _refuse("unknown", is_unknown=True)
+        return refuse("a tool's", evidence=seen)
+    return refuse("unknown", is_unknown=True)
 
 
 def _explain_own_words(claim: QuotedNote, record: SpokenRecord, proposed: Spoken) -> Unproved:
@@ -335,12 +335,12 @@ def _explain_own_words(claim: QuotedNote, record: SpokenRecord, proposed: Spoken
     turned = find_contradiction(claim.quote, since)
     is_negated = turned or polarity.is_negated_by(claim.quote, claim.text)
     if is_negated or not _shares_content(claim.text, claim.quote):
-        return _refuse("the agent's", ", and he contradicted them" if turned else "")
+        return refuse("the agent's", ", and he contradicted them" if turned else "")
     if not since:
-        return _refuse("the agent's", ", and he has not answered yet")
+        return refuse("the agent's", ", and he has not answered yet")
     stood = Backing(_shorten(claim.quote), proposed.event_id, proposed.at, len(since))
     told = f"; they stood for {count_turns(len(since))}"
-    return _refuse("the agent's", told, evidence=stood)
+    return refuse("the agent's", told, evidence=stood)
 
 
 def count_turns(count: int) -> str:
@@ -381,12 +381,12 @@ def _find_about(claim: QuotedNote, record: SpokenRecord, said: Said) -> Spoken |
         is_older = any(_has_words(one.text, wanted) for one in before)
         unsaid = "not in the agent's messages before his answer"
         where = "not what he answered" if is_older else unsaid
-        return _refuse("about", where)
+        return refuse("about", where)
     if polarity.is_assent("\n".join(said.own)) and _asks_another(found.text, claim.about):
-        return _refuse("about", "not what he answered: the message ended with another question")
+        return refuse("about", "not what he answered: the message ended with another question")
     outputs = record.outputs_before(said.at)
     if any(_has_run(wanted, one) or _says_alike(claim.about, one) for one in outputs):
-        return _refuse("about in an output")
+        return refuse("about in an output")
     options = found.offered or tuple(_read_labels(claim.about) or _read_labels(found.text))
     return Spoken(found.event_id, found.at, claim.about, options)
 
@@ -411,7 +411,7 @@ def _check_subject(
     basis = _content(f"{sentence}\n{proposal}\n{said.asked}")
     for one in split_sentences(claim.text):
         if (content := _content(one)) and not content & basis:
-            return _refuse("another matter", _shorten(one))
+            return refuse("another matter", _shorten(one))
     is_about = _shares_content(claim.text, sentence) or (
         said.asked and not proposal and _shares_content(claim.text, f"{said.asked}\n{sentence}")
     )
@@ -423,13 +423,13 @@ def _check_answer(
 ) -> Unproved | None:
     """Refuse a note whose subject stands in the proposal alone, unless the quote agrees to it or chooses it."""
     if about is None:
-        return _refuse("not about it")
+        return refuse("not about it")
     if not _shares_content(claim.text, about.text):
-        return _refuse("about neither")
+        return refuse("about neither")
     is_choice = _chooses_option(sentence, claim, said, about)
     if said.asked or said.approves or polarity.is_assent(sentence) or is_choice:
         return None
-    return _refuse("no choice")
+    return refuse("no choice")
 
 
 def _chooses_option(sentence: str, claim: QuotedNote, said: Said, about: Spoken) -> bool:
@@ -482,26 +482,26 @@ def _read_labels(about: str) -> list[tuple[str, str]]:
 
 def _check_polarity(text: str, sentence: str, proposal: str) -> Unproved | None:
     if polarity.is_negated_by(sentence, text):
-        return _refuse("opposite")
+        return refuse("opposite")
     if (
         proposal
         and not _shares_content(text, sentence)
         and polarity.has_negation(sentence)
         and not polarity.has_negation(text)
     ):
-        return _refuse("answered no")
+        return refuse("answered no")
     told, said = _content(text), Counter(content_stems(sentence))
     for condition in polarity.list_conditions(sentence):
         # “Keep the existing one if it exists” says nothing more with its condition.
         own = {stem for stem in condition if said[stem] == 1}
         if own and not own & told:
-            return _refuse("condition")
+            return refuse("condition")
     if lost := polarity.find_lost_frame(sentence, text):
-        return _refuse("frame", lost)
+        return refuse("frame", lost)
     if not proposal and polarity.turns_order(sentence, text):
-        return _refuse("turned order")
+        return refuse("turned order")
     widened = "" if proposal else polarity.find_widened(sentence, text)
-    return _refuse("widened", widened) if widened else None
+    return refuse("widened", widened) if widened else None
 
 
 def _check_choice(text: str, sentence: str, said: Said) -> Unproved | None:
@@ -515,7 +515,7 @@ def _check_choice(text: str, sentence: str, said: Said) -> Unproved | None:
     for label, other in labels.items():
         theirs = _content(other) - own - _content(said.asked)
         if label != fold(sentence) and len(theirs & _content(text)) > worth:
-            return _refuse("other option")
+            return refuse("other option")
     return None
 
 
@@ -524,11 +524,11 @@ def _check_numbers(text: str, record: SpokenRecord, basis: str) -> Unproved | No
     own = set(_NUMBER.findall(record.list_own(basis)))
     said, told = set(_NUMBER.findall(basis)), set(_NUMBER.findall(text))
     if told - own and said - told:
-        return _refuse("number", min(told - own))
+        return refuse("number", min(told - own))
     measured = _list_measures(basis)
     for number, units in _list_measures(text).items():
         if units.isdisjoint(measured.get(number, units)):
-            return _refuse("number", f"{number} of that unit")
+            return refuse("number", f"{number} of that unit")
     return None
 
 
@@ -549,7 +549,7 @@ def _check_runnable(text: str, record: SpokenRecord, basis: str) -> Unproved | N
         folded = fold(thing)
         if folded in own or (set(words_of(thing)) <= own_words and len(words(thing)) == 1):
             continue
-        return _refuse("runnable", thing)
+        return refuse("runnable", thing)
     return None
 
 

@@ -18,20 +18,23 @@ from memd.belief.proof import (
     Spoken,
     SpokenRecord,
     Unproved,
+    find_contradiction,
     prove,
+    refuse,
     words_of,
 )
+from memd.belief.rejections import leave_retracted
 from memd.distill.assertions import read_sentence
 from memd.distill.edits import EDIT_TOOLS
 from memd.distill.episodes import QUESTION_TOOL, EpisodeContext, Story, Utterance, read_story
 from memd.distill.offers import read_options
 from memd.distill.own_words import OwnSentence, find_typed_paragraphs, read_own_sentences
 from memd.distill.vetoes import OPAQUE
-from memd.models import Event, SessionRef
+from memd.models import Event, Session, SessionRef
 from memd.paths import name_device
 from memd.store import events, projects, summaries, usage
 from memd.store.database import Connection
-from memd.store.events import TurnFilter, match_turns
+from memd.store.events import SpokenTurn, TurnFilter, match_turns
 from memd.time_expressions import DAY_MS
 
 _QUOTES = frozenset('"“”„«»「」『』')
@@ -56,15 +59,41 @@ def prove_note(
     """Prove a note by the session of the client that makes it, else by today's sessions of its project."""
     if ref is not None:
         own = projects.session_of_client(tx, ref.client, ref.key)
-        verdict = prove_in_sessions(tx, [own.id] if own else [], quoted)
-        if own and isinstance(verdict, Unproved) and verdict.is_unknown:
-            # memd itself showed it words of earlier sessions, and asked.
-            earlier = prove_in_sessions(tx, usage.sessions_asked_about(tx, own.id), quoted)
-            return verdict if isinstance(earlier, Unproved) and earlier.is_unknown else earlier
-        return verdict
+        return _prove_in_session(tx, own, quoted) if own else prove_in_sessions(tx, [], quoted)
     here = projects.project_by_key(tx, project_key)
     today = projects.sessions_since(tx, here.id, now - WAIT_MS) if here else []
     return prove_in_sessions(tx, [one.id for one in today], quoted)
+
+
+def _prove_in_session(tx: Connection, own: Session, quoted: QuotedNote) -> Proof | Unproved:
+    """Prove a note by its own session, else by the earlier ones whose words memd itself showed it."""
+    verdict = prove_in_sessions(tx, [own.id], quoted)
+    for earlier in (usage.sessions_asked_about(tx, own.id), _find_told_session(tx, own, quoted)):
+        if not (isinstance(verdict, Unproved) and verdict.is_unknown):
+            break
+        found = prove_in_sessions(tx, earlier, quoted) if earlier else verdict
+        is_held = isinstance(found, Unproved) or _holds_still(tx, own, found)
+        verdict = found if is_held else refuse("taken back since")
+    return verdict
+
+
+def _find_told_session(tx: Connection, own: Session, quoted: QuotedNote) -> list[int]:
+    """Find the last session here in which the user typed the quoted words, if memd told them to this one unasked."""
+    phrase = " ".join(words_of(quoted.quote))
+    told = (f" {' '.join(words_of(one.text))} " for one in usage.told_texts(tx, own.id))
+    if not phrase or not any(f" {phrase} " in text for text in told):
+        return []
+    typed = _find_typed(tx, own, phrase)
+    return [max(typed, key=lambda one: (one.at, one.event_id)).session_id] if typed else []
+
+
+def _holds_still(tx: Connection, own: Session, found: Proof) -> bool:
+    """Return whether the user has neither replaced or rejected what he said earlier, nor contradicts it in this session."""
+    if not any(leave_retracted(tx, [(found.at, found.quote)], own.project_id)):
+        return False
+    story = read_story(events.spoken_record(tx, own.id), EpisodeContext())
+    # Nobody of this session had proposed it: a no that begins it answers something else.
+    return not find_contradiction(found.quote, ["", *(one.whole for one in list_said(story))])
 
 
 def prove_in_sessions(
@@ -85,12 +114,17 @@ def prove_in_sessions(
 
 def prove_waiting(tx: Connection, session_id: int, now: int) -> int:
     """Prove what an agent noted in this session before its words had arrived; how many notes."""
-    proved, since = 0, now - WAIT_MS
+    proved, since, own = 0, now - WAIT_MS, projects.session(tx, session_id)
+    if own is None:
+        return 0
     for note in summaries.unproved_notes(tx, session_id, since):
-        parts, among = split_note(note.body), [session_id]
+        parts = split_note(note.body)
+        quoted = QuotedNote(parts.text, parts.quoted, parts.about)
         if note.session_id is None:
-            among = [one.id for one in projects.sessions_since(tx, note.project_id, since)]
-        found = prove_in_sessions(tx, among, QuotedNote(parts.text, parts.quoted, parts.about))
+            today = projects.sessions_since(tx, note.project_id, since)
+            found = prove_in_sessions(tx, [one.id for one in today], quoted)
+        else:
+            found = _prove_in_session(tx, own, quoted)
         if isinstance(found, Proof):
             when = name_proof(found.at, name_device())
             told = replace(parts, said=found.quote, about=found.about, quoted="", proved=when)
@@ -122,13 +156,17 @@ def _find_typed_earlier(tx: Connection, session_id: int, quote: str) -> int | No
     phrase = " ".join(words_of(quote))
     if own is None or not phrase:
         return None
+    return min((one.at for one in _find_typed(tx, own, phrase)), default=None)
+
+
+def _find_typed(tx: Connection, own: Session, phrase: str) -> list[SpokenTurn]:
+    """The prompts from before a session, in its project, in which the user typed these words himself."""
     where = TurnFilter((own.project_id,), until=own.started_at)
-    typed = (
-        one.at
+    return [
+        one
         for one in match_turns(tx, f'"{phrase}"', where, _OUTPUTS_MAX)
         if one.role == "user" and phrase in " ".join(words_of("\n".join(own_parts(one.text))))
-    )
-    return min(typed, default=None)
+    ]
 
 
 def _keep_command_arguments(said: Iterable[Said], record: Sequence[Event]) -> Iterator[Said]:

@@ -249,6 +249,40 @@ def test_words_that_the_user_said_before_any_tool_printed_them_are_the_user_s(be
     assert noted["proof"], noted["refused"]
 
 
+def test_words_that_a_start_told_as_said_lately_prove_a_note_of_its_session(begin):
+    said = "Prices stay integer cents everywhere, no floats."
+    work(begin, f"Give the shop a cart. {said}", "The cart adds up.", commit="Add a cart")
+    session, told = begin()
+    assert f"“{said}”" in told.partition("Said lately")[2]
+    noted = note(
+        session, "Prices are integer cents everywhere, no floats.", kind="decision", quote=said[:-1]
+    )
+    assert noted["proof"]["quote"] == said, noted["refused"]
+    with session.daemon.client() as client:
+        (known,) = client.call("memd/get", {"ids": [noted["id"]]})["memories"]
+    assert known["speaker"] == "told"
+
+
+def test_words_that_a_start_told_prove_nothing_once_the_user_has_turned_them(begin):
+    said = "Prices stay integer cents in every table."
+    work(begin, f"Give the shop a cart. {said}", "The cart adds up.", commit="Add a cart")
+    session, told = begin()
+    assert said in told
+    session.asks("Prices don't stay integer cents, they are decimals from now on.")
+    noted = note(session, "Prices are integer cents in every table.", kind="decision", quote=said)
+    assert "took it back since" in noted["refused"]["reason"]
+
+
+def test_words_of_an_earlier_session_that_memd_did_not_tell_prove_nothing(begin):
+    work(begin, f"Give the shop a cart. {POLICY}", "The cart adds up.", commit="Add a cart")
+    told, _ = begin()
+    session = Session(told.daemon, f"{told.key}-untold", told.project)
+    session.runs("ls")
+    noted = note(session, POLICY, kind="instruction", quote=POLICY)
+    assert "not in this session's record" in noted["refused"]["reason"]
+    assert note(told, POLICY, kind="instruction", quote=POLICY)["proof"]
+
+
 def test_words_that_a_tool_printed_first_are_not_proved_by_repeating_them(begin):
     session, _ = begin()
     session.asks("Read the contributing file")
