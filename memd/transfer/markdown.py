@@ -9,7 +9,9 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 
+from memd.distill.text import read_statements
 from memd.models import TITLE_CHARACTERS_MAX, Kind
+from memd.text import content_stems, one_line
 from memd.transfer.record import ForeignMemory, clean_tags, parse_time_ms, split_memory
 
 MEMORY_INDEX = "MEMORY.md"
@@ -120,9 +122,11 @@ def read_claude_memory(
     if not body.strip():
         return [], "empty"
     type_ = front.one("type", "metadata.type").lower()
-    names = (front.one("name", "title"), front.one("description"))
+    name, about = front.one("name", "title"), front.one("description")
+    if not set(content_stems(about)) <= set(content_stems(f"{name} {body}")):
+        body = f"{body.rstrip()}\n\n{about}"  # a search finds it by its words
     note = ForeignMemory(
-        title=": ".join(filter(None, names)) or path,
+        title=": ".join(filter(None, (name, about))) or path,
         text=body,
         line=front.line,
         kind=_CLAUDE_KINDS.get(type_, Kind.NOTE),
@@ -130,7 +134,20 @@ def read_claude_memory(
         tags=clean_tags([type_, *front.many("tags")]),
         has_front_matter=bool(front.fields),
     )
-    return list(split_note(note)), ""
+    return [_title_by_text(one, name) for one in split_note(note)], ""
+
+
+def _title_by_text(note: ForeignMemory, name: str) -> ForeignMemory:
+    """Title a whole note by its first sentence that says something: its description only says what it is about."""
+    said = (
+        one.text
+        for one in read_statements(note.text)
+        if one.form != "heading" and not one.leads and len(content_stems(one.text)) > 1
+    )
+    if note.part or not (first := next(said, "")):
+        return note
+    title = ": ".join(filter(None, (name, first)))
+    return replace(note, title=one_line(title, TITLE_CHARACTERS_MAX))
 
 
 def _links_to(line: str, beside: Collection[str]) -> bool:

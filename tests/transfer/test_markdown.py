@@ -145,12 +145,36 @@ def read_memory(text, path="note.md", beside=()):
     return markdown.read_claude_memory(path, text, 7, beside)
 
 
-def test_a_memory_file_is_titled_and_typed_by_its_front_matter():
+def test_a_memory_file_is_typed_by_its_front_matter_and_titled_by_its_name_and_what_it_says():
     ((one,), why) = read_memory(MEMORY)
-    assert one.title == "deploy-on-friday: never deploy on a Friday"
-    assert one.text == "No deploys on Fridays. **Why:** the outage in May."
+    assert one.title == "deploy-on-friday: No deploys on Fridays."
+    assert one.text == (
+        "No deploys on Fridays. **Why:** the outage in May.\n\nnever deploy on a Friday"
+    )
     assert (one.kind, one.tags, one.line, one.at) == (Kind.INSTRUCTION, ("feedback",), 7, 7)
     assert why == ""
+
+
+@every_row(
+    ("text", "title"),
+    [
+        ("Refunds are kept 10 years (tax office). Nothing deletes them yet.", "refunds: Refunds are kept 10 years (tax office)."),
+        ("# Refunds\n\nThe rules:\n\n- **Kept** for 10\n  years, says the tax office\n- Nothing deletes them", "refunds: Kept for 10 years, says the tax office"),
+        ("```\nkeep = 10\n```", "refunds: retention of money"),
+    ],
+)  # fmt: skip
+def test_a_memory_file_is_titled_by_its_first_sentence_and_by_its_description_only_without_one(
+    text, title
+):
+    ((one,), _) = read_memory(f"---\nname: refunds\ndescription: retention of money\n---\n{text}\n")
+    assert one.title == title
+    assert "retention of money" in one.text, "a search finds it by that"
+
+
+def test_what_an_index_says_itself_is_titled_by_it_and_not_by_the_name_of_the_file():
+    index = "# Memory\n- Orders live in PostgreSQL (plain SQL, no ORM)\n- [Refunds](refunds.md) - rules\n"
+    ((one,), _) = read_memory(index, "MEMORY.md", {"refunds.md"})
+    assert one.title == "Orders live in PostgreSQL (plain SQL, no ORM)"
 
 
 @every_row(
