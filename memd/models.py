@@ -11,7 +11,9 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-UNTITLED = "remembered:untitled"
+REMEMBERED = "remembered"
+"""The rule of what a user or an agent asked to remember."""
+UNTITLED = f"{REMEMBERED}:untitled"
 """The rule of a memory whose title is only the beginning of its text."""
 NOTED = "noted"
 """The rule of what an agent noted and proved by the user's own words."""

@@ -99,7 +99,8 @@ def tell_story(found: Mapping[str, Any], terminal: Screen) -> Iterator[str]:
         yield _label("holds for", output.one_line(scope))
     yield from _tell_uses(found["access"])
     rule = f" ({output.one_line(found['rule'])})" if found["rule"] else ""
-    yield from _wrap_labelled("made by", f"rule {memory['rule']}{rule}", width)
+    name = memory["rule"].removesuffix(":untitled")
+    yield from _wrap_labelled("made by", f"rule {name}{rule}", width)
     links = len(found["edges"])
     graph = f"; {output.plural(links, 'link')}: --graph" if links else ""
     yield _label("more", f"memd get {memory['id']}{graph}")

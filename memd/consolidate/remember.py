@@ -38,6 +38,7 @@ from memd.consolidate.near_duplicates import JudgmentCandidate
 from memd.consolidate.sources import Origin
 from memd.models import (
     GLOBAL_PROJECT,
+    REMEMBERED,
     UNTITLED,
     Authority,
     Draft,
@@ -394,7 +395,7 @@ class _MemoryWriter:
         return projects.ensure_session(self.tx, ref, project_id, self.at)
 
     def _make_draft(self, at: int) -> Draft:
-        memory, rule = self.memory, "remembered"
+        memory, rule = self.memory, REMEMBERED
         if not memory.is_titled:
             rule = UNTITLED
         if memory.proof is not None:

@@ -16,7 +16,19 @@ from memd.belief.supersede import STOOD_RULE, describe_standing
 from memd.belief.values import ReplacedValue, describe_line, read_set_values
 from memd.directories import read_worktree_path
 from memd.errors import BadRequest, UnknownId
-from memd.models import NOTED, Authority, Edge, Event, Kind, Stance, Summary, Supersession, Tier
+from memd.models import (
+    NOTED,
+    REMEMBERED,
+    Authority,
+    Edge,
+    Event,
+    Kind,
+    Session,
+    Stance,
+    Summary,
+    Supersession,
+    Tier,
+)
 from memd.recall.types import (
     JudgmentLink,
     PastInjection,
@@ -123,7 +135,7 @@ class _GraphReader:
             edges=edges,
             titles=self._read_titles(edges),
             rule="; ".join(
-                filter(None, (describe_rule(summary.rule), *self._read_evidence(summary)))
+                filter(None, (self._tell_making(summary), *self._read_evidence(summary)))
             ),
             access=read_usage(self.tx, summary.id, self.project_ids),
             judgments=said,
@@ -314,6 +326,10 @@ class _GraphReader:
     def _may_see(self, summary_id: int) -> bool:
         return self.visible["summary", str(summary_id)]
 
+    def _tell_making(self, summary: Summary) -> str:
+        number = summary.session_id
+        return describe_making(summary, projects.session(self.tx, number) if number else None)
+
     def _read_evidence(self, summary: Summary) -> Iterator[str]:
         """Yield what is behind a note beside the words of its sources, in words."""
         note = split_note(summary.body)
@@ -321,6 +337,8 @@ class _GraphReader:
         noted = [edge for edge in around if edge.rule in {NOTED, STOOD_RULE}]
         if note.said and not any(edge.rule == NOTED for edge in noted):
             yield f"proved {note.proved or 'on another device'}: “{note.said}”"
+        if note.quoted:
+            yield f"the words that it quotes are not found in the record: “{note.quoted}”"
         for edge in noted:
             if edge.rule == STOOD_RULE and edge.to_kind == "event":
                 yield describe_standing(self.tx, note.stood, int(edge.to_id))
@@ -551,3 +569,20 @@ def describe_rule(rule: str) -> str:
     """Describe a rule in words; empty for an unknown one."""
     family, colon, _ = rule.partition(":")
     return _RULES.get(rule) or _RULES.get(family + colon) or _RULES.get(family, "")
+
+
+def describe_making(one: Summary, session: Session | None) -> str:
+    """Describe the rule that made a memory; of what an agent noted also which agent, in which session, and when."""
+    family, told = one.rule.partition(":")[0], describe_rule(one.rule)
+    if one.source != "agent" or family not in {REMEMBERED, NOTED}:
+        return told
+    who, where = "an agent", "a session that its client did not name"
+    if session is not None:
+        title = f" “{session.title}”" if session.title else ""
+        who, where = f"an agent ({session.client})", f"session{title} {session.key}"
+    made = f"{who} noted it in {where}, {format_time(one.created_at)}"
+    note = split_note(one.body)
+    if family == NOTED:
+        return f"{made}, and the user's own words prove it"
+    has_basis = note.said or note.quoted or note.stood or note.seen or note.line
+    return made if has_basis else f"{made}, without a quote"

@@ -21,7 +21,7 @@ from memd.consolidate.remember import NewMemory
 from memd.errors import BadRequest
 from memd.injection.page import estimate_tokens
 from memd.models import GLOBAL_PROJECT, Authority, Kind, Project, Summary
-from memd.recall.provenance import describe_rule
+from memd.recall.provenance import describe_making
 from memd.server import requests
 from memd.server.jsonrpc import JsonObject, to_plain
 from memd.server.scope import ALL, Caller, ControlCall
@@ -231,7 +231,7 @@ def _describe_all(tx: Connection, found: list[Summary], now: int) -> list[JsonOb
                 "about": note.about,
                 "unproved": note.quoted,
                 "scope": describe_scope(one.tags),
-                "because": describe_rule(one.rule),
+                "because": describe_making(one, session),
                 "checks": describe_checks(tx, one),
                 "proof": proofs[one.id],
                 "project": names[one.project_id].name,

@@ -201,3 +201,20 @@ def test_at_the_end_of_a_turn_an_agent_is_asked_once_and_the_turn_ends(daemon):
         daemon, "Stop", session_id="s7", stop_hook_active=True, last_assistant_message="Noted."
     )
     assert going_on == ""
+
+
+async def test_why_and_review_say_which_agent_noted_it_in_which_session_and_by_what_words(daemon):
+    daemon.start()
+    hook(daemon, "UserPromptSubmit", prompt="Add a table for orders.")
+    async with connect(daemon, session="s1") as client:
+        ask = Asking(client)
+        bare = await ask("mem_remember", text="Orders have a table of their own.", kind="fact")
+        told = await ask("mem_remember", text=NOTE, kind="instruction", quote=SAID)
+        because = (await ask("mem_why", id=bare["id"]))["because"]
+    assert because.startswith("an agent (claude-code) noted it in session ")
+    assert because.endswith("Z, without a quote")
+    shown = " ".join(command(daemon, "why", str(told["id"])).split())
+    assert "rule remembered (an agent (claude-code) noted it in session" in shown
+    assert f"the words that it quotes are not found in the record: “{SAID}”" in shown
+    reviewed = " ".join(command(daemon, "review").split())
+    assert "an agent (claude-code) noted it in session" in reviewed
