@@ -9,9 +9,8 @@ from collections import Counter
 from collections.abc import Collection, Iterator
 from dataclasses import dataclass, field, replace
 
-from memd.distill.text import read_statements
 from memd.models import TITLE_CHARACTERS_MAX, Kind
-from memd.text import content_stems, one_line
+from memd.text import content_stems, one_line, split_sentences, strip_emphasis
 from memd.transfer.record import ForeignMemory, clean_tags, parse_time_ms, split_memory
 
 MEMORY_INDEX = "MEMORY.md"
@@ -29,6 +28,7 @@ _LIST = re.compile(r"\[(.*)\]", re.DOTALL)
 _DATE_FIELDS = ("updated", "modified", "lastmod", "last_modified", "date", "created")
 _HEADING = re.compile(r" {0,3}(#{1,6})(?:[ \t]+(.*))?")
 _FENCE = re.compile(r" {0,3}(`{3,}|~{3,})")
+_CODE = re.compile(r"^ {0,3}(`{3,}|~{3,}).*?(?:^ {0,3}\1|\Z)[^\n]*", re.MULTILINE | re.DOTALL)
 _UNDERLINE = re.compile(r" {0,3}(=+|-+)[ \t]*")
 _LINK = re.compile(r"!?\[([^\[\]]*+)\]\([^()]*+\)")
 _ARROW = " › "
@@ -140,14 +140,25 @@ def read_claude_memory(
 def _title_by_text(note: ForeignMemory, name: str) -> ForeignMemory:
     """Title a whole note by its first sentence that says something: its description only says what it is about."""
     said = (
-        one.text
-        for one in read_statements(note.text)
-        if one.form != "heading" and not one.leads and len(content_stems(one.text)) > 1
+        sentence
+        for paragraph in _list_paragraphs(note)
+        for sentence in split_sentences(strip_emphasis(_LINK.sub(r"\1", paragraph)))
+        if not sentence.endswith(":") and len(content_stems(sentence)) > 1
     )
     if note.part or not (first := next(said, "")):
         return note
     title = ": ".join(filter(None, (name, first)))
     return replace(note, title=one_line(title, TITLE_CHARACTERS_MAX))
+
+
+def _list_paragraphs(note: ForeignMemory) -> Iterator[str]:
+    """Yield each paragraph and item of a note, on one line, without headings and code."""
+    for section in _find_sections(note):
+        own = section.lines[1 if section.heading else 0 :]
+        told = "\n".join(line for line in own if not _UNDERLINE.fullmatch(line))
+        prose = _CODE.sub("\n\n", told)
+        for block in re.split(r"\n\s*\n|\n(?=\s*(?:[-*+]|\d+[.)])\s)", prose):
+            yield " ".join(_INDEX_ITEM.sub("", block.strip(), count=1).split())
 
 
 def _links_to(line: str, beside: Collection[str]) -> bool:

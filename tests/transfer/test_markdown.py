@@ -160,6 +160,7 @@ def test_a_memory_file_is_typed_by_its_front_matter_and_titled_by_its_name_and_w
     [
         ("Refunds are kept 10 years (tax office). Nothing deletes them yet.", "refunds: Refunds are kept 10 years (tax office)."),
         ("# Refunds\n\nThe rules:\n\n- **Kept** for 10\n  years, says the tax office\n- Nothing deletes them", "refunds: Kept for 10 years, says the tax office"),
+        ("Refunds\n=======\nYes.\n\n[Kept](x.md) for 10 years.", "refunds: Kept for 10 years."),
         ("```\nkeep = 10\n```", "refunds: retention of money"),
     ],
 )  # fmt: skip
