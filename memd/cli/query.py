@@ -219,7 +219,8 @@ def _format_memory(memory: dict[str, Any]) -> str:
 
 # ── context, injected ────────────────────────────────────────────────────────────────────────────
 
-_NUMBER = re.compile(r"- #(\d+) ")
+_NUMBER = re.compile(r"^- #(\d+) |[:;] #(\d+) \(\d{4}-")
+"""The memory of a told line, and those of a line about a call that breaks rules."""
 _HELD = "held back, to compare with other sessions: inject.holdout"
 TOKEN_CHARACTERS = 4
 
@@ -302,8 +303,8 @@ def _format_injections(found: dict[str, Any]) -> Iterator[str]:
         yield f"{output.format_time(told['at'])}  {told['moment']}"
         for line in told["text"].splitlines():
             yield f"  {output.clean(line)}"
-            number = _NUMBER.match(line)
-            yield from whys.pop((told["moment"], int(number[1])), ()) if number else ()
+            for number in _NUMBER.finditer(line):
+                yield from whys.pop((told["moment"], int(number[1] or number[2])), ())
     # What was told is kept of the last sessions only, and until something is forgotten.
     untold = [one for one in injections if (one["moment"], one["id"]) in whys]
     for at, moment in dict.fromkeys((one["at"], one["moment"]) for one in untold):

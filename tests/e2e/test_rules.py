@@ -198,6 +198,9 @@ def test_what_was_told_is_listed_and_shown_in_why(project):
     assert project.run("git commit -nm x") is not None
     told = json.loads(command(project.daemon, "injected", project.session, "--json"))
     assert [(one["id"], one["moment"]) for one in told["injections"]][-1] == (number, "rule")
+    assert (
+        command(project.daemon, "injected", project.session).count(f"#{number} ") == 2
+    )  # the start, and the call
     assert "check" in command(project.daemon, "why", str(number))
     listed = command(project.daemon, "enforce", "--project", str(project.directory))
     assert f"#{number}" in listed
