@@ -13,11 +13,13 @@ from dataclasses import dataclass, field
 from typing import Literal
 
 from memd.belief.arguments import Argument, find_arguments
+from memd.belief.changes import StandingStatement, find_outdated
 from memd.belief.notes import split_note
 from memd.belief.polarity import WORDS, has_condition, is_negation, negation_signs
 from memd.caches import cached
 from memd.models import RULE_KINDS, Authority, Summary
 from memd.patterns import compile_lazily
+from memd.store import judgments
 from memd.store import reviews as store
 from memd.store.database import Connection
 from memd.text import fold, split_sentences
@@ -510,7 +512,27 @@ class Rule:
 
 def list_rules(tx: Connection, project_ids: Sequence[int], now: int) -> list[Rule]:
     """The rules of these projects that hold now and have a check."""
-    return read_rules(tx, store.live_rules(tx, project_ids, now))
+    live = store.live_rules(tx, project_ids, now)
+    outdated = _find_outdated_rules(tx, live)
+    return read_rules(tx, [one for one in live if one.id not in outdated])
+
+
+def find_later_rule(tx: Connection, rule: Summary, now: int) -> int | None:
+    """Return the later rule of its project that says what holds of a rule since, as a session's start leaves it out."""
+    if rule.kind not in RULE_KINDS:
+        return None
+    return _find_outdated_rules(tx, store.live_rules(tx, [rule.project_id], now)).get(rule.id)
+
+
+def _find_outdated_rules(tx: Connection, rules: Iterable[Summary]) -> dict[int, int]:
+    free = {one.id: one for one in rules if one.pinned_at is None}
+    # What contradicts each other waits for the user's judgment.
+    against = judgments.visible_contradictions(tx, list(free))
+    return find_outdated(
+        StandingStatement(one.id, one.project_id, one.title, one.at, one.authority, one.tags)
+        for one in free.values()
+        if one.id not in against
+    )
 
 
 def read_rules(tx: Connection, memories: Iterable[Summary]) -> list[Rule]:
@@ -533,10 +555,10 @@ def read_rules(tx: Connection, memories: Iterable[Summary]) -> list[Rule]:
     return [one for one in rules if one.checks or one.proposed]
 
 
-def describe_checks(tx: Connection, summary: Summary) -> tuple[str, ...]:
+def describe_checks(tx: Connection, summary: Summary, *, holds: bool = True) -> tuple[str, ...]:
     """Describe how a rule is checked: shown or refused, or waiting for the user."""
     found: list[str] = []
-    for rule in read_rules(tx, [summary]):
+    for rule in read_rules(tx, [summary]) if holds else ():
         told = "told when it is about to be broken"
         does = "a call that breaks it is refused" if rule.is_enforced else told
         found += [f"{check}: {does}" for check in rule.checks]

@@ -10,7 +10,7 @@ from os.path import normpath
 from pathlib import Path
 
 from memd.belief.changes import CHANGED_VALUE_RULE
-from memd.belief.checks import describe_checks
+from memd.belief.checks import describe_checks, find_later_rule
 from memd.belief.notes import split_note
 from memd.belief.supersede import STOOD_RULE, describe_standing
 from memd.belief.values import ReplacedValue, describe_line, read_set_values
@@ -115,10 +115,14 @@ class _GraphReader:
             self.tx, [summary.id], self.project_ids
         ).get(summary.id, ())
         values = read_set_values(self.tx, [summary.id]).replaced
+        later = find_later_rule(self.tx, summary, now or 0)
+        verdict = _decide_verdict(summary, relations, said, contradicting, values, now)
+        if later is not None and verdict in ("current", "unconfirmed"):
+            verdict = f"#{later} says what holds of it since"
         return Why(
             node=_format_node(node),
             summary=summary,
-            verdict=_decide_verdict(summary, relations, said, contradicting, values, now),
+            verdict=verdict,
             sources=self._read_sources(summary),
             relations=relations,
             edges=edges,
@@ -130,7 +134,7 @@ class _GraphReader:
             judgments=said,
             contradicted_by=contradicting,
             values=_describe_values(summary.id, values),
-            checks=describe_checks(self.tx, summary),
+            checks=describe_checks(self.tx, summary, holds=later is None),
         )
 
     def _explain_other(self, node: Node, depth: int) -> Why:

@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 
 from memd.belief import rejections
-from memd.belief.checks import Rule, describe_checks, list_rules, read_rules
+from memd.belief.checks import Rule, describe_checks, find_later_rule, list_rules, read_rules
 from memd.belief.claims import statement_text
 from memd.belief.notes import split_note
 from memd.belief.standing import describe_scope
@@ -108,6 +108,8 @@ class ReviewControl:
                 )
             if not request.off and (one.superseded_by or one.archived_at or one.rejected_at):
                 raise BadRequest(f"#{one.id} holds no longer; see `memd why {one.id}`")
+            if not request.off and (later := find_later_rule(tx, one, now)) is not None:
+                raise BadRequest(f"#{later} says what holds of #{one.id} since")
             changed = reviews.set_enforced(tx, one.id, now, is_on=not request.off)
             after = next(iter(read_rules(tx, [one])), None)
             shown = _show_rule(after) if after else {"enforced": False}

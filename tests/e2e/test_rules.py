@@ -192,6 +192,28 @@ def test_a_rule_that_is_replaced_or_forgotten_is_told_no_more(project):
     assert "holds no longer" in project.daemon.run("enforce", str(number)).stderr.decode()
 
 
+def test_a_rule_that_a_later_one_replaces_in_part_is_neither_told_nor_refused_nor_called_current(
+    daemon, project
+):
+    old = project.say("Always run `python3 -m unittest -q` before you commit")
+    command(daemon, "enforce", str(old))
+    project.begin().edit("a.py")
+    assert f"#{old} " in str(project.run("git commit -m x"))
+    new = project.say("From now on run `make test` before you commit instead of `python3 -m unittest -q`.")  # fmt: skip
+    project.begin().edit("a.py")
+    assert project.run("make test && git commit -m x") is None
+    project.edit("a.py")
+    told = str(project.run("git commit -m y"))
+    assert f"#{new} " in told
+    assert f"#{old} " not in told
+    listed = command(daemon, "enforce", "--project", str(project.directory))
+    assert f"#{new} " in listed
+    assert f"#{old} " not in listed
+    why = command(daemon, "why", str(old))
+    assert f"#{new} says what holds of it since" in why or f"superseded by #{new}" in why
+    assert "Checks" not in why
+
+
 def test_what_was_told_is_listed_and_shown_in_why(project):
     number = project.say("Never use `--no-verify`.")
     project.begin()
