@@ -189,9 +189,13 @@ def find_left(said: Sequence[sentences.Statement]) -> Iterator[str]:
             continue
         is_label = one.leads or one.form == "heading"
         is_listed = is_label and SPEECH["open"].search(f"{one.text}: x") is not None
-        is_open = SPEECH["open"].search(one.text) and not SPEECH["none open"].search(one.text)
-        if is_open and not is_listed and not sentences.is_question(one.text):
+        if _is_open(one.text) and not is_listed and not sentences.is_question(one.text):
             yield one.text
+
+
+def _is_open(text: str) -> bool:
+    is_none = SPEECH["none open"].search(text) and not SPEECH["nothing does yet"].search(text)
+    return bool(SPEECH["open"].search(text)) and not is_none
 
 
 def _list_open(story: Story) -> Iterator[str]:
