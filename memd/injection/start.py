@@ -290,20 +290,29 @@ def read_rules(tx: Connection, here: SessionState, now: int) -> tuple[ContextCan
     return _once_each((*rules, *standing))
 
 
+_STATED = "a file that the client reads says it"
+
+
 def _split_allowed(
     groups: Iterable[CandidateGroup],
     find_objection: Callable[[ContextCandidate, CandidateGroup], str | None],
     guides: Guides,
 ) -> tuple[tuple[CandidateGroup, ...], tuple[CandidateChoice, ...]]:
-    """Split groups into (those with what may be shown, the rest by id with the reason)."""
+    """Split groups into (those with what may be shown, the rest by id with the reason).
+
+    What is left out because a file says it takes along what it overrules: no lesser side is told alone.
+    """
     allowed: list[CandidateGroup] = []
     left_out: list[CandidateChoice] = []
+    stated = {one.id for group in groups for one in group.candidates if guides.say(one.title)}
     for group in groups:
         new = []
         for one in group.candidates:
             why = find_objection(one, group)
-            if why is None and guides.say(one.title):
-                why = "a file that the client reads says it"
+            if why is None and one.id in stated:
+                why = _STATED
+            if why is None and (greater := stated.intersection(one.overruled_by)):
+                why = f"#{min(greater)} says otherwise: {_STATED}"
             if why is None:
                 new.append(one)
             else:

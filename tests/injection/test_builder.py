@@ -435,6 +435,19 @@ async def test_what_a_file_says_that_the_client_reads_is_not_told_again(vault, t
     assert {one.id for one in (await vault.build(directory=str(tmp_path))).shown} == others
 
 
+async def test_what_contradicts_a_rule_that_a_file_says_is_not_told_alone(vault, tmp_path):
+    (tmp_path / "CLAUDE.md").write_text("Never run `git push --force`.")
+    here = {"kind": Kind.INSTRUCTION, "project": str(tmp_path)}
+    rule = vault.put("Never run `git push --force`", **here)
+    other = vault.put("Forced pushes are fine again", **here)
+    vault.db.write_now(lambda tx: summaries.pin_summary(tx, rule, NOW, Authority.USER_HAND))
+    edge = links.NewEdge(
+        "summary", str(other), EdgeType.CONTRADICTS, "summary", str(rule), "rule", 1
+    )
+    vault.db.write_now(lambda tx: links.add_edges(tx, [edge]))
+    assert not (await vault.build(directory=str(tmp_path))).shown
+
+
 def says(vault, *prompts, session="before"):
     for number, text in enumerate(prompts):
         vault.happens("prompt", NOW - HOUR + number, session=session, prompt=text)
