@@ -182,7 +182,7 @@ def _rules_out(said: str) -> bool:
 
 def _find_rule(said: str) -> Form | None:
     """The form of an order that holds beyond this turn; None if it is none."""
-    if len(_EXTREME.findall(said)) >= _SLOGAN:
+    if len(_EXTREME.findall(said)) >= _SLOGAN or SPEECH["reproach"].search(said):
         return None
     for name, form in _RULES.items():
         match = SPEECH[name].search(said)

@@ -8,6 +8,7 @@ _LABELLED = tomllib.loads(
 )
 NO_RULE: tuple[str, ...] = tuple(one for group in _LABELLED["no_rule"].values() for one in group)
 """One line or little more that is no rule of its speaker."""
+REPROACHES: list[str] = _LABELLED["no_rule"]["said of what was done"]
 PASTED: dict[str, str] = _LABELLED["pasted"]
 """Whole documents, without a fence around them."""
 RULES: tuple[tuple[str, str, str], ...] = tuple(

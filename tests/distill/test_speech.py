@@ -26,6 +26,10 @@ def test_next_to_nothing_that_is_no_rule_of_its_speaker_becomes_one():
     assert len(right) >= PRECISION * len(speech.NO_RULE)
 
 
+def test_a_reproach_for_what_was_done_is_no_rule():
+    assert not any(drafts_of(prompt) for prompt in speech.REPROACHES)
+
+
 @every_row("document", list(speech.PASTED.values()), ids=list(speech.PASTED))
 def test_a_pasted_document_states_no_rules(document):
     assert drafts_of(document) == []
