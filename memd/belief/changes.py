@@ -467,7 +467,10 @@ def _fill_slot(older: Clause, newer: Clause, *, turns: bool) -> ValueChange | No
     """`open pull requests against main` after `open pull requests against develop`."""
     first, was, now = _split_common(older, newer)
     frame = [t for t in older[: max(first - 1, 0)] if t.has_content]
-    if not was or not now or len(frame) < _FRAME_MIN or not _is_order(newer):
+    # `answer in German` after `answer in English`; `log in UTC` after `log in JSON` is something else.
+    are_names = len(was) == len(now) == 1 and all(t.text.istitle() for t in (*was, *now))
+    frame_min = 1 if turns and are_names else _FRAME_MIN
+    if not was or not now or len(frame) < frame_min or not _is_order(newer):
         return None
     before = older[first - 1].key
     are_values = all(t.type in _NAMES | _NUMBERS | {TokenType.WORD} for t in (*was, *now))
@@ -479,7 +482,7 @@ def _fill_slot(older: Clause, newer: Clause, *, turns: bool) -> ValueChange | No
         return _make_change(older[:first], was, now, is_whole=is_end and turns)
     is_scope = any(t.type in _NAMES for t in (*was, *now))
     if turns and is_end and before in _OTHER_WAY and not is_scope:
-        return _make_change(older[:first], was, now, is_whole=False)
+        return _make_change(older[:first], was, now, is_whole=are_names)
     return None
 
 

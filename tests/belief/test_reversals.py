@@ -13,6 +13,8 @@ REPLACED = (
     ("Merge features into develop", "From now on merge features into `main`"),
     ("Branch feature work from develop", "Branch feature work from main now"),
     ("Write commit messages in English", "Write commit messages in German rather than English"),
+    ("From now on write commit messages in English", "From now on write commit messages in German"),
+    ("Always answer in English", "From now on answer in German"),
     ("Use npm", "Use pnpm instead of npm"),
     ("Use pnpm instead of npm", "Use yarn instead of pnpm"),
     ("Use spaces, not tabs", "Use tabs, not spaces"),
@@ -20,7 +22,6 @@ REPLACED = (
     ("Use Redis for the cache because Memcached lost data", "Use Valkey for the cache instead of Redis because of the licence"),
 )  # fmt: skip
 IN_DOUBT = (
-    ("From now on write commit messages in English", "From now on write commit messages in German"),
     ("Open pull requests against develop", "Open pull requests against main"),
     ("Deploy the api to staging", "From now on deploy the api to production"),
     ("Deploy the api through the staging cluster", "From now on deploy the api through the production cluster"),
@@ -28,6 +29,8 @@ IN_DOUBT = (
     ("Copy rows from orders into archive", "From now on copy rows from archive into orders"),
 )  # fmt: skip
 BOTH_HOLD = (
+    ("Always log in JSON", "From now on log in UTC"),
+    ("Always answer in English", "From now on write tests in German"),
     ("Use pnpm instead of npm", "Use yarn instead of npm"),
     ("Use eslint for the frontend and the docs", "Use biome instead of eslint for the frontend"),
     ("Use tabs in `Makefile`", "From now on use tabs in `main.go`"),

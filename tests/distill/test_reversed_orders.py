@@ -19,6 +19,12 @@ def desk(db, clock):
             "From now on open pull requests against main.",
             ["Open pull requests against main"],
         ),
+        ("Always answer in English.", "From now on answer in German.", ["Answer in German"]),
+        (
+            "Always answer in English.",
+            "From now on write tests in German.",
+            ["Always answer in English", "Write tests in German"],
+        ),
         (
             "We decided to use Redis for the cache because Memcached lost data.",
             "We decided to use Valkey for the cache instead of Redis because of the licence.",
