@@ -2,7 +2,8 @@
 
 The client's id of the turn decides where there is one, so an import may add events late and in any order.
 Otherwise an episode is a prompt with all that follows up to the next one, or to the session's end; of what follows
-no prompt, a stop, a compaction or a long silence separates two. An episode that has ended may still grow; then it is distilled again into the same summaries.
+no prompt, a stop, a compaction or a long silence separates two. An episode that has ended may still grow; then it is
+distilled again into the same summaries.
 
 Clients change the shape of payloads between versions, so a field of an unexpected type counts as absent.
 What memd itself returned or injected is left out here, so that no rule can see it.

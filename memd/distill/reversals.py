@@ -2,7 +2,8 @@
 
 Superseding hides a memory, so it takes three things: the new text states that it replaces something, both
 are about the same subject, and what is given up is what the older one chose. Anything less is at most a
-contradiction, which hides nothing. A small grammar of English reads `we keep S in A rather than B`, `we chose A over B for S`, `S moves from B to A`, `no longer B`.
+contradiction, which hides nothing. A small grammar of English reads `we keep S in A rather than B`, `we chose A over B
+for S`, `S moves from B to A`, `no longer B`.
 """
 
 import re

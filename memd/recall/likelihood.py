@@ -75,7 +75,10 @@ class QueryLikelihood:
 
     @cached_property
     def information(self) -> float:
-        """The information of the question: the score, in nats, of a memory that has each of the question's terms; unknown ones count as the rarest."""
+        """The information of the question: the score, in nats, of a memory that has each of its terms.
+
+        Unknown terms count as the rarest.
+        """
         unknown = self.query.terms.unknown
         expected = self.settings.mu * self._chance_levels
         known = float((self._weights * np.log1p(1.0 / expected)).sum())

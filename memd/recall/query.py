@@ -1,7 +1,8 @@
 """A question, parsed: its terms, what kind of memory it asks for, its profile and its vectors.
 
 Nothing that can be typed is a syntax error. Words are joined by OR, because demanding every word finds
-too little; `words AND others` demands those two. `"a phrase"` is one term whose words must follow each other, `prefix*` is any word with this
+too little; `words AND others` demands those two. `"a phrase"` is one term whose words must follow each other, `prefix*`
+is any word with this
 beginning; everything else is words. Stop words are dropped unless nothing else is left.
 
 An intent adds a little to memories that match anyway; it never hides one.
