@@ -448,7 +448,7 @@ def _give_up(older: Clause, newer: Sequence[Clause]) -> ValueChange | None:
 
 
 def _read_choice(clause: Clause, verbs: frozenset[str]) -> Clause:
-    """What stands after one of these verbs at the beginning of a clause; empty without it."""
+    """The value behind one of these verbs at the beginning of a clause; empty without one."""
     keys = [t.key for t in clause]
     at = next((n for n, key in enumerate(keys) if key not in _BEFORE_CHOICE), len(keys))
     if at == len(keys) or keys[at] not in verbs:

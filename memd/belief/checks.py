@@ -555,10 +555,10 @@ def read_rules(tx: Connection, memories: Iterable[Summary]) -> list[Rule]:
     return [one for one in rules if one.checks or one.proposed]
 
 
-def describe_checks(tx: Connection, summary: Summary, *, holds: bool = True) -> tuple[str, ...]:
+def describe_checks(tx: Connection, summary: Summary) -> tuple[str, ...]:
     """Describe how a rule is checked: shown or refused, or waiting for the user."""
     found: list[str] = []
-    for rule in read_rules(tx, [summary]) if holds else ():
+    for rule in read_rules(tx, [summary]):
         told = "told when it is about to be broken"
         does = "a call that breaks it is refused" if rule.is_enforced else told
         found += [f"{check}: {does}" for check in rule.checks]

@@ -8,7 +8,7 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
-from memd.belief.claims import TokenType, parse_claims, statement_text, word_key
+from memd.belief.claims import TokenType, list_keys, parse_claims, statement_text, word_key
 from memd.belief.compare import EXACT_ASPECTS, compare_claims
 from memd.belief.notes import split_note
 from memd.belief.proof import MIXED_WORD
@@ -28,9 +28,7 @@ _OVERLAP_MIN = 0.5
 _SHARED_MIN = 0.5
 """The share of the shorter text's content words that two texts about one saying have in common."""
 _SHARED_STEMS_MIN = 2
-_FRAME = frozenset(
-    map(word_key, (*Kind, *"user always ever wants please rule remember make sure decided from now on instead rather repo project".split()))  # noqa: SIM905  # a page of quotes reads worse
-)  # fmt: skip
+_FRAME = frozenset(map(word_key, Kind)) | list_keys("frame of a statement")
 """Words that say whose statement it is, what kind of or since when it holds, and nothing of what it is about."""
 _TURNING = EXACT_ASPECTS | {"negation", "antonym", "order", "direction"}
 """Differences that make another statement of the same words."""

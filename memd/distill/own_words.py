@@ -55,7 +55,7 @@ class OwnSentence:
 
 @cached(_MESSAGES_CACHED)
 def read_own_sentences(message: str) -> tuple[OwnSentence, ...]:
-    """Return the speaker's own sentences, in order; nothing if the message as a whole looks vetoes."""
+    """Return the speaker's own sentences, in order; nothing if the message as a whole looks pasted."""
     text = message[:_CHARACTERS_READ_MAX]
     bare = _mask_quotations(_mask_tags(_mask_outputs(_mask_fences(text))))
     blocks = _read_blocks(text, bare)

@@ -411,7 +411,7 @@ def _has_worked(tx: Connection, turn: Summary, since: int, passed: Event) -> boo
     sources = [number for number, _ in links.sources_of(tx, turn.id)]
     begun = min((one.at for one in events.events_by_ids(tx, sources).values()), default=since)
     after = max(begun, since)
-    read = events.session_events(tx, passed.session_id, after, _EVENTS_READ_MAX)
+    read = events.session_events(tx, passed.session_id, after, _EVENTS_READ_MAX, passed.at)
     before = [one for one in read if after <= one.at and (one.at, one.id) < (passed.at, passed.id)]
     story = read_story(before, EpisodeContext())
     return bool(story.edits) or not all(

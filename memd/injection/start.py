@@ -294,7 +294,7 @@ _STATED = "a file that the client reads says it"
 
 
 def _split_allowed(
-    groups: Iterable[CandidateGroup],
+    groups: Sequence[CandidateGroup],
     find_objection: Callable[[ContextCandidate, CandidateGroup], str | None],
     guides: Guides,
 ) -> tuple[tuple[CandidateGroup, ...], tuple[CandidateChoice, ...]]:
@@ -304,15 +304,17 @@ def _split_allowed(
     """
     allowed: list[CandidateGroup] = []
     left_out: list[CandidateChoice] = []
-    stated = {one.id for group in groups for one in group.candidates if guides.say(one.title)}
+    candidates = [one for group in groups for one in group.candidates]
+    greater = {number for one in candidates for number in one.overruled_by}
+    stated = {one.id for one in candidates if one.id in greater and guides.say(one.title)}
     for group in groups:
         new = []
         for one in group.candidates:
             why = find_objection(one, group)
-            if why is None and one.id in stated:
+            if why is None and (others := stated.intersection(one.overruled_by)):
+                why = f"#{min(others)} says otherwise: {_STATED}"
+            if why is None and guides.say(one.title):
                 why = _STATED
-            if why is None and (greater := stated.intersection(one.overruled_by)):
-                why = f"#{min(greater)} says otherwise: {_STATED}"
             if why is None:
                 new.append(one)
             else:

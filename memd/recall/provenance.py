@@ -116,13 +116,12 @@ class _GraphReader:
         ).get(summary.id, ())
         values = read_set_values(self.tx, [summary.id]).replaced
         later = find_later_rule(self.tx, summary, now or 0)
-        verdict = _decide_verdict(summary, relations, said, contradicting, values, now)
-        if later is not None and verdict in ("current", "unconfirmed"):
-            verdict = f"#{later} says what holds of it since"
         return Why(
             node=_format_node(node),
             summary=summary,
-            verdict=verdict,
+            verdict=_decide_verdict(
+                summary, relations, said, contradicting, values, later=later, now=now
+            ),
             sources=self._read_sources(summary),
             relations=relations,
             edges=edges,
@@ -134,7 +133,7 @@ class _GraphReader:
             judgments=said,
             contradicted_by=contradicting,
             values=_describe_values(summary.id, values),
-            checks=describe_checks(self.tx, summary, holds=later is None),
+            checks=() if later else describe_checks(self.tx, summary),
         )
 
     def _explain_other(self, node: Node, depth: int) -> Why:
@@ -358,12 +357,14 @@ class _GraphReader:
         return {_format_node(node): self.summaries[_parse_id(node)].title for node in sorted(nodes)}
 
 
-def _decide_verdict(  # noqa: PLR0911  # one verdict a line
+def _decide_verdict(  # noqa: PLR0911, PLR0913  # one verdict a line, and what each rests on
     summary: Summary,
     relations: Sequence[SupersessionLink],
     said: Sequence[JudgmentLink],
     contradicting: Sequence[int],
     values: Sequence[ReplacedValue],
+    *,
+    later: int | None,
     now: int | None,
 ) -> str:
     if summary.rejected_at is not None:
@@ -387,6 +388,8 @@ def _decide_verdict(  # noqa: PLR0911  # one verdict a line
         return f"value replaced by {', '.join(newer)} ({CHANGED_VALUE_RULE})"
     if contradicting:
         return f"contradicted by {', '.join(f'#{number}' for number in contradicting)}"
+    if later is not None:
+        return f"#{later} says what holds of it since"
     return "unconfirmed" if _is_unconfirmed(summary, said) else "current"
 
 

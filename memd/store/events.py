@@ -197,12 +197,15 @@ def events_by_ids(tx: Connection, event_ids: Sequence[int]) -> dict[int, Event]:
     return {one.id: one for one in fetch_rows(tx, _to_event, sql, event_ids)}
 
 
-def session_events(tx: Connection, session_id: int, since: int, limit: int) -> list[Event]:
-    """A session's events from the prompt at or before `since` on, in order of time; at most `limit`."""
+def session_events(
+    tx: Connection, session_id: int, since: int, limit: int, until: int = _EVER
+) -> list[Event]:
+    """A session's events from the prompt at or before `since` to `until`, in order of time; at most `limit`."""
     sql = "SELECT max(at) FROM events WHERE session_id = ? AND at <= ? AND kind = 'prompt'"
     start = fetch_int(tx, sql, (session_id, since))
     begin = since if start is None else start
-    return _events_of(tx, session_id, "at >= ? ORDER BY at, id LIMIT ?", begin, limit)
+    rest = "at >= ? AND at <= ? ORDER BY at, id LIMIT ?"
+    return _events_of(tx, session_id, rest, begin, until, limit)
 
 
 def events_page(
