@@ -311,6 +311,8 @@ class MemoryService:
         new = [await self._maker.make(request, caller, by) for request in memories]
         unproved: Unproved | None = None
         if by == "agent" and len(new) == 1:
+            # The words that prove a note may be those that its session was told a moment ago.
+            await self.app.injector.flush()
             new[0], unproved = await self._maker.prove(new[0])
         stored = await self.app.curator.remember_many(new)
         if len(stored) > 1 or not (new and new[0].is_deliberate):

@@ -171,6 +171,9 @@ class FakeInjector:
     async def list_texts(self, session_id):  # noqa: ARG002  # as Injector's
         return []
 
+    async def flush(self):
+        pass
+
     def note_told(self, moment, text):
         pass
 

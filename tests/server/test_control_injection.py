@@ -9,7 +9,7 @@ from memd.config import InjectConfig
 from memd.errors import VaultBusy
 from memd.injection.builder import ContextDraft
 from memd.injection.injector import Injector
-from memd.injection.moments import InjectedContext
+from memd.injection.moments import InjectedContext, InjectionMoment
 
 PROMPT = {
     "session_id": "s1",
@@ -168,3 +168,21 @@ async def test_what_goes_wrong_before_the_event_is_stored_costs_neither_it_nor_i
         again = captured(payload={**PROMPT, "prompt_id": "p2"})
         assert "output" not in (await client.call("memd/capture", again))["result"]
         tasks.cancel_scope.cancel()
+
+
+async def test_words_that_a_session_was_told_prove_its_note_before_they_are_written(
+    server, connect
+):
+    said = "Prices stay integer cents everywhere, no floats."
+    injector = Injector(server.db, FailingBuilder("build", None), InjectConfig(), server.clock)
+    server.app = replace(server.app, injector=injector)
+    agent = {"client": "claude-code", "session": "s2", "speaker": "agent", "cwd": "/p"}
+    async with server.open(), connect(agent) as client:
+        for number, prompt in (1, f"Give the shop a cart. {said}"), (2, "Now the orders"):
+            payload = {**PROMPT, "session_id": f"s{number}", "prompt": prompt, "prompt_id": f"p{number}"}  # fmt: skip
+            await client.call("memd/capture", captured(payload=payload, inject=False))
+        moment = InjectionMoment("claude-code", "s2", "start", "SessionStart")
+        injector.note_told(moment, f"Said lately:\n“{said}”")
+        note = {"text": said, "kind": "decision", "quote": said, "directory": "/p"}
+        noted = (await client.call("memd/remember", note))["result"]
+    assert noted["proof"]["quote"] == said
