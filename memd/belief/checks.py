@@ -8,7 +8,7 @@ authority acts at once; one that an agent gave, once the user kept, pinned or wr
 
 import itertools
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Literal
 
@@ -55,6 +55,8 @@ class RuleCheck:
         return sentences.get(self.form, f"never use `{self.what}`{instead}")
 
 
+_COMPARED_CACHED = 32
+"""Sets of rules whose comparison is kept: each call that a rule may be about asks for its project's, which seldom change."""
 _PREFIX_LETTERS = 5
 
 
@@ -524,15 +526,21 @@ def find_later_rule(tx: Connection, rule: Summary, now: int) -> int | None:
     return _find_outdated_rules(tx, store.live_rules(tx, [rule.project_id], now)).get(rule.id)
 
 
-def _find_outdated_rules(tx: Connection, rules: Iterable[Summary]) -> dict[int, int]:
+def _find_outdated_rules(tx: Connection, rules: Iterable[Summary]) -> Mapping[int, int]:
     free = {one.id: one for one in rules if one.pinned_at is None}
     # What contradicts each other waits for the user's judgment.
     against = judgments.visible_contradictions(tx, list(free))
-    return find_outdated(
-        StandingStatement(one.id, one.project_id, one.title, one.at, one.authority, one.tags)
+    statements = (
+        StandingStatement(one.id, one.project_id, one.title, one.at, one.authority, tuple(one.tags))
         for one in free.values()
         if one.id not in against
     )
+    return _compare_rules(tuple(statements))
+
+
+@cached(_COMPARED_CACHED)
+def _compare_rules(statements: tuple[StandingStatement, ...]) -> Mapping[int, int]:
+    return find_outdated(statements)
 
 
 def read_rules(tx: Connection, memories: Iterable[Summary]) -> list[Rule]:
