@@ -124,6 +124,8 @@ class _DaemonFinder:
         self._paths = paths
         self._away_since: float | None = None
         self._patient_until = 0.0
+        self._has_found = False
+        """Whether a daemon was found since the last one was lost."""
         self._delay_s = _RETRY_S
         self._next_at = 0.0
         self._child: int | None = None
@@ -148,7 +150,14 @@ class _DaemonFinder:
             self._away_since = now
             self._delay_s = _RETRY_S
             self._patient_until = 0.0
+            self._has_found = False
             self._next_at = now + _RETRY_S
+
+    def note_link(self, now: float) -> None:
+        """A daemon was found: it has as long to answer as one that was away, however long that was. Once, if it closes again."""
+        if not self._has_found:
+            self._has_found = True
+            self._patient_until = now + QUEUE_S
 
     def note_success(self) -> None:
         """The daemon at the other end answers."""
@@ -329,6 +338,7 @@ class _Proxy:
             link = self._finder.find(now, is_needed=self._relay.has_waiting)
             if link is not None:
                 self._adopt(link)
+                self._finder.note_link(now)
         if self._relay.has_waiting and now >= self._finder.give_up_at():
             self._relay.refuse_waiting(self._explain_silence())
 

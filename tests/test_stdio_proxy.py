@@ -603,3 +603,16 @@ def test_a_daemon_that_stays_away_is_looked_for_once_a_second_at_most(
         finder.find(finder._next_at, is_needed=is_needed)
     gaps = [later - sooner for sooner, later in itertools.pairwise(looks)][30:]
     assert gaps == pytest.approx([gap_s] * len(gaps))
+
+
+def test_a_daemon_that_comes_back_late_is_given_time_to_answer_but_once(home):
+    finder = stdio_proxy._DaemonFinder(Paths({"MEMD_HOME": str(home)}))
+    finder.note_loss(100.0)
+    assert finder.give_up_at() == 100.0 + stdio_proxy.QUEUE_S
+    finder.note_link(150.0)
+    assert finder.give_up_at() == 150.0 + stdio_proxy.QUEUE_S
+    finder.note_link(160.0)  # the first one has closed the connection
+    assert finder.give_up_at() == 150.0 + stdio_proxy.QUEUE_S
+    finder.note_success()
+    finder.note_loss(300.0)
+    assert finder.give_up_at() == 300.0 + stdio_proxy.QUEUE_S
