@@ -38,7 +38,7 @@ _SCOPES = list_keys("scopes of a clause")
 _SWITCHES = frozenset(
     frozenset(map(word_key, pair.split("/"))) for pair in WORDS.list_words("switches")
 )
-_ADDS = compile_lazily(
+ADDS = compile_lazily(
     r"\b(?:also|too(?! \w)|additionally|as well|another|in addition|besides|auch|aussi|también)\b"
 )
 """What says that the older value holds beside the newer one."""
@@ -66,7 +66,7 @@ class ValueChange:
 
 def find_value_change(older: Claims, newer: Claims) -> ValueChange | None:
     """Return the change that the newer statement makes; None if it says the same or is about something else."""
-    if _ADDS.search(newer.flat_text):
+    if ADDS.search(newer.flat_text):
         return None
     return _find_aligned(older, newer) or _find_correction(older, newer)
 
@@ -115,10 +115,10 @@ def _telling_keys(clause: Clause) -> tuple[str, ...]:
 def _align_clauses(older: Clause, newer: Clause) -> ValueChange | None:
     """The change between two clauses; None unless all but one or two values are the same."""
     was, now = _telling_tokens(older), _telling_tokens(newer)
-    if _is_history(older) or _is_history(newer):
+    if is_history(older) or is_history(newer):
         return None
     if _is_denial(was, now):
-        return ValueChange("", f"“{_join_clause(older)}”", f"“{_join_clause(newer)}”")
+        return ValueChange("", f"“{join_clause(older)}”", f"“{join_clause(newer)}”")
     if len(was) != len(now):
         return None
     differ = [(one, other) for one, other in zip(was, now, strict=True) if one.key != other.key]
@@ -133,7 +133,7 @@ def _align_clauses(older: Clause, newer: Clause) -> ValueChange | None:
     return ValueChange(subject, was_text, now_text)
 
 
-def _is_history(clause: Clause) -> bool:
+def is_history(clause: Clause) -> bool:
     """Return whether a clause narrates what happened."""
     keys = {t.key for t in clause}
     if keys & _PAST:
@@ -148,7 +148,8 @@ def _is_denial(was: Sequence[Token], now: Sequence[Token]) -> bool:
     return bool(kept[0]) and kept[0] == kept[1] and abs(len(was) - len(now)) == 1
 
 
-def _join_clause(clause: Iterable[Token]) -> str:
+def join_clause(clause: Iterable[Token]) -> str:
+    """The words of a clause, cut for a reason that is shown."""
     return one_line(" ".join(t.text for t in clause), _SUBJECT_CHARACTERS_MAX)
 
 
@@ -226,7 +227,7 @@ def _is_role(clause: Clause, value: Token, predicate: int) -> bool:
 
 
 def _describe_subject(clause: Clause, values: Sequence[Token]) -> str:
-    return _join_clause(t for t in clause if not any(t is value for value in values))
+    return join_clause(t for t in clause if not any(t is value for value in values))
 
 
 # ── Corrections in other words ─────────────────────────────────────────────────────────────────
@@ -293,7 +294,7 @@ def _read_setting(clause: Clause) -> _Setting | None:
     if not named or any(t.type is TokenType.SYMBOL for t in named):
         return None
     was = values[0] if len(values) > 1 else None
-    return _Setting(frozenset(t.key for t in named), values[-1], was, _join_clause(named))
+    return _Setting(frozenset(t.key for t in named), values[-1], was, join_clause(named))
 
 
 def _may_set(clause: Clause, values: Sequence[Token]) -> bool:
@@ -305,7 +306,7 @@ def _may_set(clause: Clause, values: Sequence[Token]) -> bool:
     )
     return not (
         names_one
-        or _is_history(clause)
+        or is_history(clause)
         or any(t.type is TokenType.NEGATION for t in clause[1:])
         or any(t.key in _FINDINGS for t in clause)
         or any(t.key in _COPULAS for t in clause[at:])
@@ -368,8 +369,8 @@ def find_replaced_order(older: Claims, newer: Claims, *, turns: bool) -> ValueCh
     `turns`: the later one says that it is another one than before. Without that, or where a place may have several
     values, it is a change in part: the two are to be judged.
     """
-    was, now = [_drop_passed(one) for one in _read_orders(older)], _read_orders(newer)
-    if len(was) != 1 or _ADDS.search(newer.flat_text) or not _is_order(was[0]):
+    was, now = [_drop_passed(one) for one in read_orders(older)], read_orders(newer)
+    if len(was) != 1 or ADDS.search(newer.flat_text) or not _is_order(was[0]):
         return None
     found = (_pass_over(was[0], one) or _fill_slot(was[0], one, turns=turns) for one in now)
     return next(filter(None, found), None) or _give_up(was[0], now)
@@ -378,12 +379,12 @@ def find_replaced_order(older: Claims, newer: Claims, *, turns: bool) -> ValueCh
 def _is_order(clause: Clause) -> bool:
     keys = {t.key for t in clause}
     return not (
-        _is_history(clause) or clause[0].key in _ADDITIVE or keys & _FINDINGS or "not" in keys
+        is_history(clause) or clause[0].key in _ADDITIVE or keys & _FINDINGS or "not" in keys
     )
 
 
-def _read_orders(claims: Claims) -> list[Clause]:
-    """The clauses without reasons and light words; `not X` belongs to what stands before it."""
+def read_orders(claims: Claims) -> list[Clause]:
+    """Read the clauses without reasons and light words; `not X` belongs to what stands before it."""
     found: list[Clause] = []
     for sentence in claims.sentences:
         is_aside = False
@@ -502,7 +503,7 @@ def _split_common(older: Clause, newer: Clause) -> tuple[int, Clause, Clause]:
 
 
 def _make_change(frame: Clause, was: Clause, now: Clause, *, is_whole: bool = True) -> ValueChange:
-    return ValueChange(_join_clause(frame), _join_clause(was), _join_clause(now), is_whole)
+    return ValueChange(join_clause(frame), join_clause(was), join_clause(now), is_whole)
 
 
 # ── Statements that a later one about the same thing has outdated ────────────────────────────────

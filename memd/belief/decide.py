@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from memd.belief.changes import ValueChange, find_replaced_order, find_value_change, says_turn
 from memd.belief.claims import Claims, parse_statement
 from memd.belief.compare import SWAPPED, Agreement, Comparison, Difference, compare_claims
+from memd.belief.moves import find_moved
 from memd.belief.standing import find_objection, holds_alike
 from memd.models import EdgeType, Kind, Summary, Tier
 
@@ -189,10 +190,10 @@ def find_change(newer: Summary, older: Summary) -> ValueChange | None:
         return None
     older_claims, newer_claims = _parse_both(older, newer)
     change = find_value_change(older_claims, newer_claims)
+    turns = says_turn(f"{newer.title}\n{newer.body}")
     if change is None and {newer.kind, older.kind} <= _ORDER_KINDS:
-        turns = says_turn(f"{newer.title}\n{newer.body}")
         change = find_replaced_order(older_claims, newer_claims, turns=turns)
-    return change
+    return change or find_moved(older_claims, newer_claims, turns=turns)
 
 
 def _change_type(newer: Summary, older: Summary, change: ValueChange) -> EdgeType:

@@ -12,18 +12,18 @@ from memd.belief.changes import CHANGED_VALUE_RULE, CHOICE_WORDS
 from memd.belief.claims import parse_statement, statement_text
 from memd.belief.compare import compare_claims
 from memd.belief.decide import VALUE_KINDS, CandidatePair, decide, find_change
+from memd.belief.moves import name_placed
 from memd.belief.proof import Backing, Proof, count_turns, find_contradiction
 from memd.belief.standing import authority_of, find_objection
 from memd.errors import BadRequest
 from memd.models import NOTED, Authority, EdgeType, EventKind, Kind, Summary, Supersession
 from memd.store import events, judgments, links, summaries
 from memd.store.database import Connection
+from memd.store.judgments import JUDGED_RULE
 from memd.text import content_stems, one_line
 
 STOOD_RULE = "stood"
 """The rule of the edge from a note to a proposal of the agent's that the user let stand."""
-JUDGED_RULE = "judged"
-"""The rule of the supersessions and edges that a judgment writes."""
 SAID_AGAIN_RULE = "said-again"
 """The rule by which a value that returns hides what had been judged to replace it."""
 TOPIC_KEY_RULE = "topic-key"
@@ -198,8 +198,14 @@ def find_similar(
     stems = dict.fromkeys(content_stems(f"{title}\n{statement_text(title, body)}"))
     # `go with Valkey, not Redis` shares the one word with `use Redis for the cache`.
     keys = [one for one in stems if one not in CHOICE_WORDS][:_STEMS_MAX] or list(stems)
-    ids = summaries.ids_sharing_most_keys(tx, project_id, tuple(kinds), keys, limit=_SIMILAR_MAX)
-    found = summaries.summaries_by_ids(tx, ids) if ids else {}
+    # `move the docs to GitHub Pages` shares the thing alone with `keep the docs on Netlify`.
+    placed = list(dict.fromkeys(content_stems(name_placed(parse_statement(title, body)))))
+    ids: dict[int, None] = {}
+    for some in filter(None, (keys, placed)):
+        ids |= dict.fromkeys(
+            summaries.ids_sharing_most_keys(tx, project_id, tuple(kinds), some, limit=_SIMILAR_MAX)
+        )
+    found = summaries.summaries_by_ids(tx, list(ids)) if ids else {}
     return [found[number] for number in ids]
 
 

@@ -13,7 +13,6 @@ import anyio.to_thread
 
 from memd.belief import supersede
 from memd.belief.standing import authority_of, is_pinned_by_user
-from memd.belief.supersede import JUDGED_RULE
 from memd.consolidate import forget, near_duplicates
 from memd.consolidate.near_duplicates import JudgmentCandidate
 from memd.errors import BadRequest, UnknownId
@@ -30,12 +29,11 @@ from memd.models import (
 )
 from memd.store import judgments, links, projects, summaries
 from memd.store.database import Connection, Database
+from memd.store.judgments import ASKED_RULE, JUDGED_RULE
 from memd.text import one_line, storable
 
 SEPARATING_RELATIONS = frozenset(Stance) - HIDING_RELATIONS
 """Relations after which no rule may hide one of the pair behind the other."""
-ASKED_RULE = "asked"
-"""The rule of a contradiction that an agent may not resolve, and so leaves to the user."""
 UNDONE = "undone by hand"
 """How the reason of a judgment begins that takes something back."""
 EDITED = "edited by hand"

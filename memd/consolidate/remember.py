@@ -16,7 +16,6 @@ from memd.belief.proof import Backing, Proof, QuotedNote, Unproved
 from memd.belief.rejections import find_rejected, make_statement, take_back
 from memd.belief.standing import find_objection
 from memd.belief.supersede import (
-    JUDGED_RULE,
     NEAR_DUPLICATE_RULE,
     SAID_AGAIN_RULE,
     TOPIC_KEY_RULE,
@@ -51,7 +50,7 @@ from memd.models import (
 )
 from memd.store import ledger, links, projects, summaries
 from memd.store.database import Connection
-from memd.store.judgments import initial_confidence, stance_between
+from memd.store.judgments import JUDGED_RULE, initial_confidence, stance_between
 from memd.text import digest, literal_form, normalised, storable
 
 REPLACED_RULE = "replaced"

@@ -13,9 +13,10 @@ from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from memd.belief.changes import CHANGED_VALUE_RULE
-from memd.belief.supersede import JUDGED_RULE, NEAR_DUPLICATE_RULE, SAID_AGAIN_RULE, TOPIC_KEY_RULE
+from memd.belief.supersede import NEAR_DUPLICATE_RULE, SAID_AGAIN_RULE, TOPIC_KEY_RULE
 from memd.models import Authority
 from memd.sharing.records import Stamp
+from memd.store.judgments import JUDGED_RULE
 from memd.text import digest
 
 OUTRANKED = "a greater voice said the other elsewhere"

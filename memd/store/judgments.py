@@ -16,6 +16,8 @@ from memd.store.filter import NOT_SUPERSEDED, marks
 from memd.store.queries import fetch_all, fetch_first, fetch_groups, fetch_ids, fetch_rows
 from memd.store.types import MemoryStanding
 
+JUDGED_RULE, ASKED_RULE = "judged", "asked"
+"""The rules of what a judgment writes, and of the edge for what an agent may not judge and so asks the user."""
 INITIAL_CONFIDENCE = {"user": 0.9, "agent": 0.8}
 """Source of an explicit memory → its confidence at first."""
 IMPORTED_CONFIDENCE = 0.5
@@ -70,22 +72,27 @@ def _multiply_odds(confidence: float, factor: float) -> float:
 def contradicting_ids(tx: Connection, summary_ids: Collection[int]) -> dict[int, set[int]]:
     """Return the contradicted ones of these, each with what contradicts it, hidden memories too.
 
-    An edge says that two memories contradict each other; another judgment of the pair overrules it.
+    An edge says that two memories contradict each other; another judgment of the pair overrules it. What only an agent
+    judged puts no doubt on a greater word: it is for the user to judge.
     """
     if not summary_ids:
         return {}
     places = marks(summary_ids)
     ids = tuple(str(number) for number in summary_ids)
+    standing = f"SELECT {STANDING.format('s')} FROM summaries s WHERE s.id = one"
+    is_greater = f"({standing}) > {Authority.AGENT_CALL:d}"
     sql = (
-        "WITH pairs (one, other) AS ("
-        " SELECT CAST(from_id AS INTEGER), CAST(to_id AS INTEGER) FROM edges WHERE from_kind = 'summary'"
+        "WITH pairs (one, other, rule) AS ("
+        " SELECT CAST(from_id AS INTEGER), CAST(to_id AS INTEGER), rule FROM edges WHERE from_kind = 'summary'"
         f" AND from_id IN ({places}) AND type = 'contradicts' AND to_kind = 'summary'"
-        " UNION SELECT CAST(to_id AS INTEGER), CAST(from_id AS INTEGER) FROM edges WHERE to_kind = 'summary'"
+        " UNION SELECT CAST(to_id AS INTEGER), CAST(from_id AS INTEGER), rule FROM edges WHERE to_kind = 'summary'"
         # The + keeps SQLite from scanning all edges of summaries.
         f" AND to_id IN ({places}) AND type = 'contradicts' AND +from_kind = 'summary')"
         " SELECT one, other FROM pairs WHERE NOT EXISTS (SELECT 1 FROM judgments j"
-        " WHERE j.undone_at IS NULL AND j.relation <> 'contradicts'"
+        " WHERE j.undone_at IS NULL AND (j.relation <> 'contradicts' OR (j.who = 'agent' AND pairs.rule = '"
+        f"{JUDGED_RULE}' AND {is_greater}))"
         " AND ((j.newer_id = one AND j.older_id = other) OR (j.newer_id = other AND j.older_id = one)))"
+        f" AND NOT (pairs.rule = '{ASKED_RULE}' AND {is_greater})"
     )
     found = fetch_groups(tx, sql, (*ids, *ids))
     return {one: set(others) for one, others in found.items()}

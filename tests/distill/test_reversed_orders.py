@@ -65,6 +65,49 @@ def desk(db, clock):
             "From now on use Valkey instead of Redis.",
             ["Never use Redis for sessions", "Use Valkey instead of Redis"],
         ),
+        (
+            "We decided to keep the bookings in SQLite.",
+            "We decided to move the bookings to Postgres.",
+            ["Move the bookings to Postgres"],
+        ),
+        (
+            "Remember that thumbnails live on the old file server.",
+            "Remember that thumbnails have moved to a bucket.",
+            ["Thumbnails have moved to a bucket"],
+        ),
+        (
+            "We decided to deploy the planner to Heroku.",
+            "We decided to move the planner from Heroku to Fly.",
+            ["Move the planner from Heroku to Fly"],
+        ),
+        (
+            "Remember that the nightly build runs on the old Mac.",
+            "Remember that the nightly build now runs on the Linux box.",
+            ["The nightly build now runs on the Linux box"],
+        ),
+        (
+            "We decided to keep the bookings in SQLite.",
+            "We decided to move the booking mails to Postgres.",
+            ["Keep the bookings in SQLite", "Move the booking mails to Postgres"],
+        ),
+        (
+            "We decided to keep the recipes in JSON.",
+            "We decided to move the recipes to content/recipes.",
+            ["Keep the recipes in JSON", "Move the recipes to content/recipes"],
+        ),
+        (
+            "We decided to run the tests in parallel.",
+            "We decided to move the tests to the nightly job.",
+            ["Move the tests to the nightly job", "Run the tests in parallel"],
+        ),
+        (
+            "We decided to keep the bookings in SQLite.",
+            "We decided to move the bookings to Postgres once we have a thousand users.",
+            [
+                "Keep the bookings in SQLite",
+                "Move the bookings to Postgres once we have a thousand users",
+            ],
+        ),
     ],
 )
 async def test_the_newer_of_two_orders_on_one_thing_stands_alone(desk, first, then, standing):

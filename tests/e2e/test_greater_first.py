@@ -57,3 +57,22 @@ async def test_a_judgment_that_both_may_hold_ends_it(daemon):
     first, then = await ask(opposed, "what do we deploy with, Fly or Kamal", explain=True)
     assert "contradiction" not in {*first, *then}
     assert "authority" not in {*first["parts"], *then["parts"]}
+
+
+@pytest.mark.parametrize("relation", ["contradicts", "supersedes"])
+async def test_what_an_agent_judges_puts_no_doubt_on_the_users_word_but_why_tells_it(
+    daemon, relation
+):
+    daemon.start()
+    for text in ("Coupons are checked by the till", "Vouchers are checked by the cashier"):
+        command(daemon, "remember", text, "--kind", "decision", "--project", PLACE)
+    server = stdio_proxy(daemon).model_copy(update={"cwd": PLACE})
+    async with Client(server, mode="auto") as client:
+        judged = await Asking(client)(
+            "mem_judge", id=2, other=1, relation=relation, reason="two ways"
+        )
+    assert judged["outcome"] == {"contradicts": "judged", "supersedes": "asked"}[relation]
+    told = command(daemon, "context", "--project", PLACE)
+    assert "Coupons are checked by the till" in told
+    assert "contradict" not in told
+    assert "contradicts" in command(daemon, "why", "1"), "as what somebody judged"

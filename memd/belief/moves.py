@@ -1,0 +1,126 @@
+"""Find out that a newer statement puts a thing into another place than an older one: `keep X in A`, `move X to B`. Pure.
+
+A clause that places something has a verb, the thing, a preposition and the place. Two are about the same thing if they name
+it by the same words. The newer one replaces the older one's place if its verb moves the thing, or if it places it in the
+same way and says that something turned (`now`, `instead`). In doubt there is no change, or one that is to be judged.
+"""
+
+from dataclasses import dataclass
+
+from memd.belief.changes import ADDS, ValueChange, is_history, join_clause, read_orders
+from memd.belief.claims import Claims, Clause, Token, TokenType, list_keys, word_key
+from memd.languages import LATIN_LANGUAGES
+
+_MOVING, _HOLDING, _PLACING = map(list_keys, ("moving verbs", "holding verbs", "placing verbs"))
+_VERBS = _MOVING | _HOLDING | _PLACING
+_PREPOSITIONS, _TURNING = list_keys("before a place"), list_keys("turning words")
+_SCOPES, _BEFORE_CHOICE = list_keys("scopes of a clause"), list_keys("before a choice")
+_COPULAS = list_keys("predicates that equate")
+_PORT = word_key("port")
+"""What moves a program from one language or engine to another."""
+_FORMATS = list_keys("file formats")
+_LANGUAGES = frozenset(map(word_key, ("english", *LATIN_LANGUAGES)))
+_PLACE_MAX = 4
+"""Content words of a place."""
+_PLACE_TYPES = frozenset(
+    {TokenType.PATH, TokenType.IDENTIFIER, TokenType.WORD, TokenType.NUMBER, TokenType.VERSION}
+)
+
+
+@dataclass(frozen=True, slots=True)
+class _Placement:
+    """A thing and its place."""
+
+    verb: str
+    thing: Clause
+    preposition: str
+    place: Clause
+    left: frozenset[str]
+    """The former place, if the clause names it."""
+
+    @property
+    def thing_keys(self) -> frozenset[str]:
+        return frozenset(t.key for t in self.thing)
+
+    @property
+    def place_keys(self) -> frozenset[str]:
+        return frozenset(t.key for t in self.place)
+
+
+def find_moved(older: Claims, newer: Claims, *, turns: bool) -> ValueChange | None:
+    """Return that the newer statement puts what the older one places somewhere else; None if it does not.
+
+    `turns`: it says that something is otherwise now.
+    """
+    clauses = read_orders(older)
+    placed = [placement for clause in clauses if (placement := _read_placement(clause))]
+    if len(placed) != 1 or ADDS.search(newer.flat_text):
+        return None
+    (old,) = placed
+    for new in filter(None, map(_read_placement, read_orders(newer))):
+        if old.thing_keys == new.thing_keys and _replaces(old, new, turns=turns):
+            is_whole = len(clauses) == 1 and (turns or _are_alike(old, new))
+            thing, was, now = map(join_clause, (old.thing, old.place, new.place))
+            return ValueChange(thing, was, now, is_whole)
+    return None
+
+
+def name_placed(claims: Claims) -> str:
+    """Name the things that a statement puts somewhere; empty if it places nothing."""
+    found = filter(None, map(_read_placement, read_orders(claims)))
+    return " ".join(t.text for one in found for t in one.thing)
+
+
+def _replaces(old: _Placement, new: _Placement, *, turns: bool) -> bool:
+    if old.place_keys & new.place_keys or (new.left and not new.left & old.place_keys):
+        return False
+    if new.verb in _MOVING:
+        # `Run the tests in parallel` names no place; `deploy to`, `host on` and `keep in` do.
+        return old.verb in _HOLDING | _MOVING or old.preposition != "in" or new.verb == _PORT
+    return turns and (old.verb == new.verb or {old.verb, new.verb} <= _HOLDING | _MOVING)
+
+
+def _are_alike(old: _Placement, new: _Placement) -> bool:
+    """Return whether two places are of one sort: a thing may have a format, a language and a directory at once."""
+    are_paths = (any(t.type is TokenType.PATH for t in one.place) for one in (old, new))
+    are_formats = (bool(one.place_keys & _FORMATS) for one in (old, new))
+    are_languages = (bool(one.place_keys & _LANGUAGES) for one in (old, new))
+    return all(len(set(pair)) == 1 for pair in (are_paths, are_formats, are_languages))
+
+
+def _read_placement(clause: Clause) -> _Placement | None:
+    """Read `[verb] thing [from place] preposition place`, or with the verb behind the thing; None for anything else."""
+    while clause and clause[-1].key in _TURNING:
+        clause = clause[:-1]
+    at = next(
+        (n for n, t in enumerate(clause) if t.key in _PREPOSITIONS and _is_told(clause[:n])), 0
+    )
+    place = tuple(t for t in clause[at + 1 :] if t.has_content)
+    rest = {t.key for t in clause[at + 1 :]}
+    is_part = any(t.text.lower() in ("its", "their") for t in clause[at + 1 :])
+    if not at or not 0 < len(place) <= _PLACE_MAX or is_part or rest & (_SCOPES | _PREPOSITIONS):
+        return None
+    start = next((n for n, t in enumerate(clause[:at]) if t.key == "from"), at)
+    head = [t for t in clause[:start] if t.has_content and t.key != "over"]
+    while head and head[0].key in _BEFORE_CHOICE:
+        head = head[1:]
+    verb, thing = _split_verb(head, clause[start - 1])
+    if not thing or (verb not in _MOVING and is_history(clause)):
+        return None
+    if any(t.type not in _PLACE_TYPES for t in (*thing, *place)):
+        return None
+    left = frozenset(t.key for t in clause[start:at] if t.has_content)
+    return _Placement(verb, tuple(thing), clause[at].key, place, left)
+
+
+def _is_told(before: Clause) -> bool:
+    return any(t.has_content and t.key not in _BEFORE_CHOICE for t in before)
+
+
+def _split_verb(head: list[Token], last: Token) -> tuple[str, list[Token]]:
+    """The verb that places the thing, before or behind it, and the thing."""
+    if head and head[0].key in _VERBS:
+        return head[0].key, head[1:]
+    if head and head[-1].key in _VERBS:
+        return head[-1].key, head[:-1]
+    return (word_key("keep"), head) if last.key in _COPULAS else ("", [])
