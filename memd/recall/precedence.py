@@ -8,6 +8,7 @@ Of two that contradict each other the greater authority comes first. The first o
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
+from memd.belief.decide import VALUE_KINDS
 from memd.belief.standing import describe_contradiction
 from memd.belief.values import (
     ReplacedValue,
@@ -17,7 +18,7 @@ from memd.belief.values import (
     find_older_values,
     read_set_values,
 )
-from memd.models import Authority
+from memd.models import Authority, Kind
 from memd.recall.query import ParsedQuery
 from memd.store import judgments
 from memd.store.database import Connection
@@ -30,6 +31,8 @@ _TOLD_MAX = 40
 """Candidates of which the texts are compared."""
 _SAID_MAX = 3
 """Other memories that are named with one."""
+_SAME_MATTER_MIN = 0.5
+"""The least share of what an older statement says that a newer one about the same matter has, too."""
 _GAIN = 1e-3
 """How far the first stands above the other, as a share of the other's score."""
 
@@ -152,6 +155,7 @@ def find_precedence(
         if number not in older:
             older[number] = [str(value)]
             pairs.append((value.newer_id, number))
+    pairs += find_overtaken(best, known) if parsed.intent.is_present else []
     found = [
         (then, first, "former") if is_former else (first, then, "present") for first, then in pairs
     ]
@@ -167,6 +171,28 @@ def find_precedence(
     greater = relations.find_greater(known)
     overruled = {(then, first) for first, then, _ in greater}
     return [*(one for one in found if one[:2] not in overruled), *greater], remarks
+
+
+def find_overtaken(
+    best: Sequence[SummaryHead], known: Mapping[int, frozenset[str]]
+) -> list[tuple[int, int]]:
+    """Find pairs of a newer and an older statement of one matter: most of what the older says stands in the newer, too.
+
+    Only for a question that asks for the present: among chats the newer of two is not what answers (measured).
+    """
+    stated = [one for one in best if one.kind in VALUE_KINDS or one.kind == Kind.CHANGE]
+    stems = {one.id: frozenset(content_stems(one.title)) for one in stated}
+    return [
+        (newer.id, older.id)
+        for older in stated
+        for newer in stated
+        if older.at < newer.at
+        and older.kind in VALUE_KINDS
+        and older.project_id == newer.project_id
+        and known[older.id]
+        and known[older.id] <= known[newer.id]
+        and len(stems[older.id] & stems[newer.id]) >= _SAME_MATTER_MIN * len(stems[older.id])
+    ]
 
 
 def _is_asked_about(one: ReplacedValue, known: Mapping[int, frozenset[str]]) -> bool:

@@ -90,7 +90,7 @@ def parse_terms(text: str) -> QueryTerms:
     sides = (side for pair in _CONJUNCTION.findall(text) for side in pair)
     joined = " ".join(side for side in sides if not side.endswith("*"))
     singles = [phrase[0] for phrase in phrases if len(phrase) == 1]
-    tokens = words(" ".join([rest, *singles]))
+    tokens = words(" ".join([_PRESENT_PATTERN.sub(" ", rest), *singles])) or words(rest)
     languages = detect_question_languages([token.lower() for token in tokens])
     said = [token for token in tokens if not is_stop_word(token)] or tokens
     content = [token for token in said if not is_function_word(token.lower(), languages)] or said
@@ -201,9 +201,14 @@ def _quote_for_fts(text: str) -> str:
 _RECENT_PATTERN = compile_lazily(
     r"\b(?:latest|newest|most recent(?:ly)?|recent(?:ly)?|just now|yesterday|today|this (?:week|morning)"
     r"|last (?:session|time|night|week|thing|change|commit|prompt)|left off|where (?:was|were) (?:i|we)"
-    r"|pick(?:ing)? up where|so far|current(?:ly)?|nowadays|these days|at present|right now|as of now)\b",
+    r"|pick(?:ing)? up where|so far|current(?:ly)?|nowadays|these days|at (?:present|the moment)|right now|as of now)\b",
     re.IGNORECASE,
 )
+_PRESENT_PATTERN = compile_lazily(
+    r"\b(?:right now|as of now|nowadays|these days|at (?:present|the moment)|currently|now(?=\W*$))\b",
+    re.IGNORECASE,
+)
+"""Adverbs of the present, which are not searched for: `these days` must not find `thirty days`."""
 _KIND_PATTERNS: tuple[tuple[re.Pattern[str], tuple[Kind, ...]], ...] = (
     (compile_lazily(
         r"\b(?:how (?:should|do|must|shall) (?:i|we|you|\w+ (?:be|get))\b|how should\b|should (?:i|we|you)\b"
@@ -231,12 +236,18 @@ class Intent:
 
     is_recent: bool = False
     kinds: tuple[Kind, ...] = ()
+    is_present: bool = False
+    """Whether it asks how things are now."""
 
 
 def read_intent(text: str) -> Intent:
     """The intent of a question."""
     found = (kinds for pattern, kinds in _KIND_PATTERNS if pattern.search(text))
-    return Intent(bool(_RECENT_PATTERN.search(text)), tuple(itertools.chain.from_iterable(found)))
+    return Intent(
+        bool(_RECENT_PATTERN.search(text)),
+        tuple(itertools.chain.from_iterable(found)),
+        bool(_PRESENT_PATTERN.search(text)),
+    )
 
 
 def without_recency(text: str) -> str:

@@ -178,3 +178,36 @@ async def test_of_two_names_the_one_that_was_used_last_comes_first(db):
     assert marks == {renamed: f"older value; now: vault clean (#{last})", last: None, both: None}
     asked = "Was it vault clean or vault session cleanup before?"
     assert all(hit.older_value is None for hit in (await library.ask(asked)).hits)
+
+
+@pytest.mark.parametrize(
+    ("older", "newer", "question"),
+    [
+        (
+            "Backups go to the NAS in the office",
+            "Backups go to a Hetzner storage box since the office move",
+            "where do the backups go currently",
+        ),
+        (
+            "The seedlings get water from the rain barrel",
+            "The seedlings get water from the mains since the barrel leaked in June",
+            "where do the seedlings get water now?",
+        ),
+    ],
+)
+async def test_asked_for_the_present_the_newer_of_two_that_both_hold_comes_first(
+    library, older, newer, question
+):
+    old = library.put(older, days_ago=60, kind=Kind.FACT)
+    new = library.put(newer, days_ago=30, kind=Kind.FACT)
+    other = library.put("The office has a barrel of storage labels", days_ago=1, kind=Kind.FACT)
+    answer = await library.ask(question)
+    assert [hit.summary.id for hit in answer.hits if hit.summary.id != other] == [new, old]
+    assert answer.hits[0].summary.id == new
+
+
+async def test_adverbs_of_the_present_are_not_looked_for(library):
+    wanted = library.put("Lena is on call for payments", days_ago=60, kind=Kind.FACT)
+    library.put("Logs of payments are kept for thirty days", days_ago=1, kind=Kind.FACT)
+    answer = await library.ask("who is on call for payments these days")
+    assert answer.hits[0].summary.id == wanted
