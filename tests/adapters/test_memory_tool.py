@@ -1,8 +1,6 @@
 """Anthropic's memory tool on a real daemon, called as the SDK calls it."""
 
 import pytest
-from anthropic.lib.tools import ToolError
-from anthropic.tools.memory import BetaAbstractMemoryTool
 
 from memd.adapters.memory_tool import make_memory_tool
 from tests.e2e.real_daemon import RealDaemon
@@ -20,10 +18,19 @@ def memd(tmp_path_factory):
 @pytest.fixture
 def tool(memd, tmp_path):
     """A tool of a project of its own; `tool(command, …)` is a call of the model's."""
+    from anthropic.tools.memory import BetaAbstractMemoryTool  # noqa: PLC0415  # as below
+
     made = make_memory_tool(memd, str(tmp_path))
     assert isinstance(made, BetaAbstractMemoryTool)
     assert made.to_dict() == {"type": "memory_20250818", "name": "memory"}
     return lambda command, **given: made.call({"command": command, **given})
+
+
+def refused(message):
+    """Expect the SDK's error. Its import takes seconds, which every process that collects tests would spend."""
+    from anthropic.lib.tools import ToolError  # noqa: PLC0415
+
+    return pytest.raises(ToolError, match=message)
 
 
 def test_a_file_is_created_read_changed_and_listed(tool):
@@ -68,7 +75,7 @@ def test_what_memd_knows_from_elsewhere_is_read_and_not_changed(tool, memd, tmp_
         {"command": "create", "path": "/memories/memd/mine.md", "file_text": "x"},
         {"command": "rename", "old_path": path, "new_path": "/memories/mine.md"},
     ):
-        with pytest.raises(ToolError, match="cannot be changed"):
+        with refused("cannot be changed"):
             tool(**command)
 
 
@@ -79,7 +86,7 @@ def test_a_deleted_file_is_gone_for_the_model_and_comes_back_if_it_is_written_ag
     assert tool("delete", path="/memories/a.md") == "Successfully deleted /memories/a.md"
     asked = {"directory": str(tmp_path), "query": "when does the lease end"}
     assert not memd.call("memd/search", asked)["hits"]
-    with pytest.raises(ToolError, match="does not exist"):
+    with refused("does not exist"):
         tool("view", path="/memories/a.md")
     tool("create", path="/memories/a.md", file_text="The lease ends in May.")
     assert "ends in May" in tool("view", path="/memories/a.md")
@@ -90,9 +97,9 @@ def test_a_directory_is_renamed_and_deleted_with_all_its_files(tool):
         tool("create", path=f"/memories/old/{name}.md", file_text=f"file {name}")
     tool("rename", old_path="/memories/old", new_path="/memories/new")
     assert "file two/three" in tool("view", path="/memories/new/two/three.md")
-    with pytest.raises(ToolError, match="does not exist"):
+    with refused("does not exist"):
         tool("view", path="/memories/old")
-    with pytest.raises(ToolError, match="already exists"):
+    with refused("already exists"):
         tool("rename", old_path="/memories/new/one.md", new_path="/memories/new/two")
     tool("delete", path="/memories/new")
     assert "new" not in tool("view", path="/memories").split("\n", 1)[1]
@@ -110,7 +117,7 @@ def test_no_path_leads_out_of_memories(tool, path):
         {"command": "delete", "path": path},
         {"command": "rename", "old_path": "/memories/a.md", "new_path": path},
     ):
-        with pytest.raises(ToolError, match="not one below /memories"):
+        with refused("not one below /memories"):
             tool(**command)
 
 
@@ -126,7 +133,7 @@ def test_errors_say_what_is_wrong_and_nothing_changes(tool):
         ("would be empty", {"command": "create", "path": "/memories/b.md", "file_text": " \n"}),
         ("text", {"command": "create", "path": "/memories/c.md", "file_text": "x" * 70_000}),
     ):  # fmt: skip
-        with pytest.raises(ToolError, match=message):
+        with refused(message):
             tool(**command)
     assert tool("view", path="/memories/a.md").count("tea") == 2
     assert "b.md" not in tool("view", path="/memories")
@@ -140,17 +147,17 @@ def test_a_secret_in_a_file_is_redacted(tool):
 def test_no_spelling_of_a_path_shows_the_models_text_for_what_memd_knows(tool, memd, tmp_path):
     memory = {"text": "Never push to main without a review.", "directory": str(tmp_path)}
     number = memd.call("memd/remember", {"memories": [memory]})["remembered"][0]["id"]
-    with pytest.raises(ToolError, match="cannot be changed"):
+    with refused("cannot be changed"):
         tool("create", path=f"/memories/MEMD/{number}.md", file_text="Always push to main.")
     tool("create", path="/memories/README.md", file_text="Read me.")
     assert "Read me." in tool("view", path="/memories/README.md")
-    with pytest.raises(ToolError, match="already exists"):
+    with refused("already exists"):
         tool("create", path="/memories/readme.md", file_text="x")
 
 
 def test_a_change_of_signs_alone_is_refused_rather_than_lost(tool):
     tool("create", path="/memories/c.md", file_text="steps:\n  - first line\n  - second line\n")
-    with pytest.raises(ToolError, match="is not changed"):
+    with refused("is not changed"):
         tool("str_replace", path="/memories/c.md", old_str="second line", new_str="second, line!")
     tool("str_replace", path="/memories/c.md", old_str="second line", new_str="third line")
     assert "  - third line" in tool("view", path="/memories/c.md")
@@ -160,5 +167,5 @@ def test_a_file_does_not_become_a_directory_by_a_rename(tool):
     for name in ("f", "g"):
         tool("create", path=f"/memories/{name}", file_text=f"the text of {name}")
     for new in ("/memories/f/x", "/memories/g/x"):
-        with pytest.raises(ToolError, match="already exists"):
+        with refused("already exists"):
             tool("rename", old_path="/memories/g", new_path=new)
