@@ -15,7 +15,7 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from memd.belief.changes import ValueChange, find_replaced_order, find_value_change, says_turn
-from memd.belief.claims import Claims, parse_statement
+from memd.belief.claims import Claims, parse_claims, parse_statement
 from memd.belief.compare import SWAPPED, Agreement, Comparison, Difference, compare_claims
 from memd.belief.moves import find_moved
 from memd.belief.standing import find_objection, holds_alike
@@ -188,12 +188,24 @@ def find_change(newer: Summary, older: Summary) -> ValueChange | None:
     """The value that the newer statement changes, if both state how things are."""
     if not {newer.kind, older.kind} <= VALUE_KINDS:
         return None
-    older_claims, newer_claims = _parse_both(older, newer)
-    change = find_value_change(older_claims, newer_claims)
+    are_orders = {newer.kind, older.kind} <= _ORDER_KINDS
     turns = says_turn(f"{newer.title}\n{newer.body}")
-    if change is None and {newer.kind, older.kind} <= _ORDER_KINDS:
-        change = find_replaced_order(older_claims, newer_claims, turns=turns)
-    return change or find_moved(older_claims, newer_claims, turns=turns)
+    return _find_change(*_parse_both(older, newer), turns=turns, are_orders=are_orders)
+
+
+def changes_sentence(older: str, newer: str) -> bool:
+    """Return whether what the user says later gives what he said before another value, order or place."""
+    claims = parse_claims(older), parse_claims(newer)
+    return _find_change(*claims, turns=says_turn(newer), are_orders=True) is not None
+
+
+def _find_change(
+    older: Claims, newer: Claims, *, turns: bool, are_orders: bool
+) -> ValueChange | None:
+    change = find_value_change(older, newer)
+    if change is None and are_orders:
+        change = find_replaced_order(older, newer, turns=turns)
+    return change or find_moved(older, newer, turns=turns)
 
 
 def _change_type(newer: Summary, older: Summary, change: ValueChange) -> EdgeType:

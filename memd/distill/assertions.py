@@ -20,7 +20,7 @@ from memd.distill.own_words import (
     read_own_sentences,
     select_assertions,
 )
-from memd.distill.vetoes import SPEECH
+from memd.distill.vetoes import SPEECH, is_for_this_time
 from memd.models import Authority, Draft, Kind, Source, Summary
 from memd.patterns import compile_lazily
 from memd.text import content_stems, first_word, is_stop_word, one_line, stem, words
@@ -142,7 +142,7 @@ def read_sentence(  # noqa: C901, PLR0911, PLR0912  # a list of cases, in order
     lead = sentence.lead.rpartition(" ")[2]
     if SPEECH["task"].match(said) or lead in ("todo", "to-do"):
         return TASK, Kind.TASK
-    form = _find_rule(said)
+    form = None if is_for_this_time(said) else _find_rule(said)
     if match := SPEECH["remember"].match(said) or SPEECH["remember that"].match(said):
         is_rule = form or SPEECH["absolute"].search(match["rest"])
         kind = Kind.INSTRUCTION if is_rule else _find_kind(match["rest"])

@@ -59,7 +59,7 @@ def read_own_sentences(message: str) -> tuple[OwnSentence, ...]:
     text = message[:_CHARACTERS_READ_MAX]
     bare = _mask_quotations(_mask_tags(_mask_outputs(_mask_fences(text))))
     blocks = _read_blocks(text, bare)
-    if vetoes.is_document(bare, blocks):
+    if vetoes.has_document_marks(bare, blocks):
         return ()
     found: list[OwnSentence] = []
     follows = _Follows.OWN
@@ -68,9 +68,42 @@ def read_own_sentences(message: str) -> tuple[OwnSentence, ...]:
             break
         own, follows = _read_block(block, number, follows, is_last=number + 1 == len(blocks))
         found += own
+    found = _leave_asked_text(found, blocks)
     if sum(len(sentence.text) for sentence in found) > _OWN_CHARACTERS_MAX:
         return ()
     return tuple(found)
+
+
+def _leave_asked_text(own: list[OwnSentence], blocks: list[list[Line]]) -> list[OwnSentence]:
+    """The sentences without those that ask about text, and without the text if it may stand in this message.
+
+    It may be any other paragraph; what is said before the question is the speaker's own if something stands below it. In one
+    paragraph with the question it is what does not address the reader.
+    """
+    is_only = sum(map(len, blocks)) == 1
+    asking = {
+        number
+        for number, block in enumerate(blocks)
+        if any(vetoes.asks_about_text(line.bare, is_only=is_only) for line in block)
+    }
+    if not asking:
+        return own
+    rest = [one for one in own if not vetoes.asks_about_text(one.bare, is_only=is_only)]
+    first, last = min(asking), max(asking)
+    asked = [one.bare for one in own if one.block in asking and one not in rest]
+    points = not asked or any(map(vetoes.points_at_text, asked))
+    if last + 1 < len(blocks):
+        return [one for one in rest if one.block <= first or one.block in asking]
+    if not points:
+        is_named = any(map(SPEECH["about text"].search, asked))
+        return [one for one in rest if not is_named or one.block in asking]
+    is_elsewhere = len(asking) < len(blocks) or any(OPAQUE in one for one in asked)
+    return [
+        one
+        for one in rest
+        if one.block in asking
+        and (is_elsewhere or one.lead or SPEECH["addresses"].search(one.bare))
+    ]
 
 
 # ── Masks of the same length for what is shown, not said ─────────────────────────────────────────

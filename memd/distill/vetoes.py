@@ -54,14 +54,6 @@ def has_document_marks(bare: str, blocks: list[list[Line]]) -> bool:
     )
 
 
-def is_document(bare: str, blocks: list[list[Line]]) -> bool:
-    """Return whether marks say that all of a message was written elsewhere, or is asked about."""
-    if has_document_marks(bare, blocks):
-        return True
-    lines = [line.bare for block in blocks for line in block]
-    return any(asks_about_text(line, is_only=len(lines) == 1) for line in lines)
-
-
 def _count_labels(lines: list[Line]) -> int:
     """Lines like `Alice: …` or `key: …`; 0 if every label is one that people set before their own words.
 
@@ -116,6 +108,11 @@ def asks_about_text(line: str, *, is_only: bool = False) -> bool:
         return True
     parts = re.split(r"(?<=[.!?])\s+", line)
     return not is_only and any(map(SPEECH["about this"].search, parts))
+
+
+def points_at_text(sentence: str) -> bool:
+    """Return whether a sentence that asks about text may mean text of this very message: `what do you think of this?`."""
+    return SPEECH["points at text"].search(sentence) is not None
 
 
 def has_indented_line(block: list[Line]) -> bool:
@@ -188,6 +185,11 @@ def introduces_text(clause: str) -> bool:
 def is_reported(text: str) -> bool:
     """Return whether a text, masked, gives somebody else's words or wishes."""
     return SPEECH["speaker"].search(text) is not None
+
+
+def is_for_this_time(text: str) -> bool:
+    """Return whether an order binds itself to the work at hand: `from now on …, for this test only`."""
+    return SPEECH["for this time"].search(text) is not None
 
 
 def is_ironic(text: str) -> bool:

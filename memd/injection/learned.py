@@ -32,6 +32,10 @@ RECENCY = 0.5
 """How much less likely, in the logarithm of the odds, for each e-fold of sentences that came after it."""
 _NUMBER = re.compile(r"\d+")
 _QUOTED = re.compile(f"{OPAQUE}+")
+_ESCAPED = '\\"'
+"""What a program writes before a quotation mark inside another: nobody types it in prose."""
+_LACKS_POINT = re.compile(r"[:：]\W*$|^\W*…|…\W*$|….*…")
+"""A sentence whose point stands below it, or that is mostly made of what it quotes."""
 _TOLD_SHARE = 0.6
 """Of a sentence's stems, from which a line says it."""
 _PART_STEMS_MIN, _PART_SHARE = 3, 0.8
@@ -99,14 +103,17 @@ def choose_said(
         prompt = one.text
         if len(prompt) > _PROMPT_CHARACTERS_MAX or prompt.lstrip().startswith("/"):
             continue
-        if is_machine_text(prompt):
+        if is_machine_text(prompt) or _ESCAPED in prompt:
             continue
         own = read_own_sentences(prompt)
         for number, sentence in enumerate(own):
             # A quote of the user's is another's word.
             text = " ".join(_QUOTED.sub("…", sentence.unquoted).split())
             key = normalised(text)
-            if not _CHARACTERS_MIN <= len(text) <= SAID_CHARACTERS_MAX or key in rated:
+            is_fit = _CHARACTERS_MIN <= len(
+                text
+            ) <= SAID_CHARACTERS_MAX and not _LACKS_POINT.search(text)
+            if not is_fit or key in rated:
                 continue
             likely = rate_sentence(text, number, len(own))
             rating = likely - RECENCY * math.log1p(len(rated)) if likely >= least else -math.inf
@@ -115,7 +122,7 @@ def choose_said(
     for rating, one in sorted(rated.values(), key=lambda pair: -pair[0]):
         if len(chosen) == limit or rating == -math.inf:
             break
-        if not is_told(one.text, known):
+        if not is_told(one.text, (*known, *(other.text for other in chosen))):
             chosen.append(one)
     return tuple(chosen)
 

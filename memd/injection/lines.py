@@ -12,6 +12,7 @@ from dataclasses import replace
 from memd.belief.changes import says_turn
 from memd.belief.polarity import has_negation, is_negation, list_conditions, list_folded
 from memd.belief.standing import find_other_scope
+from memd.distill.own_words import VERBS
 from memd.distill.proof.objections import claims_fix
 from memd.distill.text import is_question, split_sentences
 from memd.index import entities
@@ -19,7 +20,17 @@ from memd.injection.choice import TITLES_CACHED, CandidateGroup, measure_age
 from memd.models import Authority, Kind
 from memd.store.session_context import COMMITS, LEFT_OPEN
 from memd.store.types import ContextCandidate
-from memd.text import content_stems, find_sentence_ends, fold, is_stop_word, one_line, unique, words
+from memd.text import (
+    content_stems,
+    find_sentence_ends,
+    first_word,
+    fold,
+    is_stop_word,
+    one_line,
+    stem,
+    unique,
+    words,
+)
 
 TITLE_CHARACTERS = 240
 """Maximum characters of a title completed to its whole sentence: half of a rule may be another rule."""
@@ -93,6 +104,17 @@ _LACK = re.compile(
     re.IGNORECASE,
 )
 """A verb that states something of today, denied behind its subject."""
+_LACKING = list_folded("lacking")
+_HAS_NONE = re.compile(
+    r"\b(?:there(?:['’]s| is| are)|(?:we|it|they) (?:still )?(?:have|has)) (?:still )?no\b",
+    re.IGNORECASE,
+)
+_SOLVED_SHARE = 0.7
+"""The share of the words of what is lacking that the later work names which brought it."""
+_NO_LONGER = re.compile(
+    r"\b(?:no longer|any ?more|nicht mehr|ya no|já não|non [^.]*\bpiù|niet meer)\b", re.IGNORECASE
+)
+"""What says of what was wrong that it is over."""
 _COMMIT_TYPE = re.compile(r"^\w+(?:\([^)]*\))?!?:\s+")
 _REVERT = re.compile(r"revert(?:ed|s|ing)?\b", re.IGNORECASE)
 """How git and commit messages begin that take back what an earlier commit did."""
@@ -249,20 +271,43 @@ def is_done(text: str, work: Iterable[tuple[str, str]], share: float = _DONE_SHA
     )
 
 
-def is_solved(text: str, work: Iterable[tuple[str, str]], *, went_on: bool) -> bool:
+def is_solved(
+    text: str,
+    work: Iterable[tuple[str, str]],
+    later: Iterable[tuple[str, str]] = (),
+    *,
+    went_on: bool,
+) -> bool:
     """Return whether what a sentence reports was solved, and it sets no limit.
 
-    It was if the sentence says what is not as it should be and its session went on to change something, or if its own work,
-    (title, body), says that it fixed something.
+    It was if the sentence says what is not as it should be and its session went on to change something, if its own work,
+    (title, body), says that it fixed something, or if it says what is missing or fails and later work names most of that.
     """
     if any(fold(word) in _LASTING for word in words(text)):
         return False
+    if _names_lack(text) and _is_named(text, later):
+        return True
     if reports_lack(text):
         return went_on
     return not denies(text) and any(
         _FIX.match(told) or claims_fix(told)
         for title, body in work
         for told in (title, *read_outcome(body).split("\n"))
+    )
+
+
+def _names_lack(text: str) -> bool:
+    """Return whether a sentence says of something that it is not there or does not work, and orders nothing."""
+    is_told = reports_lack(text) or any(fold(word) in _LACKING for word in words(text))
+    return (is_told or _HAS_NONE.search(text) is not None) and first_word(text) not in VERBS
+
+
+def _is_named(text: str, work: Iterable[tuple[str, str]]) -> bool:
+    """Return whether the title or the outcome of a piece of work has most of the words of what is lacking."""
+    lacking = {stem(word) for word in _LACKING}
+    named = " ".join(one for one in content_stems(text) if one not in lacking)
+    return named.count(" ") > 0 and any(
+        _covers(f"{title}\n{read_outcome(body)}", named, _SOLVED_SHARE) for title, body in work
     )
 
 
@@ -282,7 +327,7 @@ def _split_opening(body: str) -> Iterable[str]:
 
 
 def _is_no_outcome(sentence: str) -> bool:
-    return denies(sentence) or is_question(sentence)
+    return (denies(sentence) and not _NO_LONGER.search(sentence)) or is_question(sentence)
 
 
 def read_answer(body: str) -> str:

@@ -16,10 +16,12 @@ from itertools import chain
 from typing import Literal
 
 from memd.belief.changes import StandingStatement, find_corrections, find_outdated
+from memd.belief.decide import changes_sentence
 from memd.belief.rejections import leave_retracted
 from memd.belief.standing import describe_contradiction, find_other_scope
 from memd.belief.values import describe_line, find_line, read_set_values
 from memd.distill.episodes import EpisodeContext, read_story
+from memd.distill.vetoes import is_for_this_time
 from memd.injection import lines
 from memd.injection.choice import DAY_MS, CandidateChoice, CandidateGroup
 from memd.injection.learned import (
@@ -34,11 +36,11 @@ from memd.injection.moments import STARTS
 from memd.injection.prompt_gate import read_prompt
 from memd.injection.working_tree import NO_GUIDES, Guides
 from memd.machine_text import USER, find_prompt_origin
-from memd.models import GLOBAL_PROJECT, Kind, Project, Session, Summary
+from memd.models import GLOBAL_PROJECT, Authority, Kind, Project, Session, Summary
 from memd.store import events, judgments, projects, session_context, usage
 from memd.store.database import Connection
 from memd.store.types import ContextCandidate
-from memd.text import one_line, unique
+from memd.text import content_stems, one_line, unique
 
 RULES_HEADING = "Rules"
 _WORK_KINDS = (Kind.CHANGE, Kind.FIX, Kind.DISCOVERY, Kind.FAILURE)
@@ -224,7 +226,7 @@ def read_candidates(
     allowed, left_out = _split_allowed(groups, find_objection, guides)
     is_wanted = moment != "resume" and _count_said(allowed) > 0
     prompts = read_late_prompts(tx, here, now) if is_wanted else None
-    said = _choose_said(tx, here, allowed, prompts, now) if prompts else ()
+    said = _choose_said(tx, here, allowed, left_out, prompts, now) if prompts else ()
     own = read_own_words(tx, here, allowed, moment, now) if moment in ("compact", "resume") else ()
     said, own = (tuple(one for one in some if not guides.say(one.text)) for some in (said, own))
     allowed = tuple(_drop_spoken(group, said) for group in allowed)
@@ -336,13 +338,17 @@ def _choose_said(
     tx: Connection,
     here: SessionState,
     groups: Sequence[CandidateGroup],
+    left_out: Sequence[CandidateChoice],
     prompts: Sequence[SaidSentence],
     now: int,
 ) -> tuple[SaidSentence, ...]:
     """Choose the user's own likeliest sentences of the last sessions, because there are no notes."""
     if here.project is None:
         return ()
-    known = [f"{one.title} {one.body}" for one in _list_noted(groups)]
+    noted = _list_noted(groups)
+    # What is left out as a memory, because it is outdated or holds elsewhere, is not told as words either.
+    unfit = [one.candidate for one in left_out if one.candidate.kind in _STANDING_KINDS]
+    known = [f"{one.title} {one.body}" for one in (*noted, *unfit)]
     likely = choose_said(prompts, known, _count_said(groups), LIKELY_MIN)
     # What only steers, as `commit and push` does, asks or was done is no reason to show one that is less likely.
     chosen = [
@@ -350,6 +356,7 @@ def _choose_said(
         for one in likely
         if read_prompt(one.text).text
         and not _is_question(one.text)
+        and not is_for_this_time(one.text)
         and lines.stands_alone(one.text)
     ]
     since = min((one.at for one in chosen), default=now)
@@ -357,12 +364,40 @@ def _choose_said(
 
     def stands(one: SaidSentence) -> bool:
         own = [(title, body) for at, _, title, body in work if at == one.at]
+        later = [(title, body) for at, _, title, body in work if at >= one.at]
         went_on = any(number == one.session_id and at >= one.at for at, number, *_ in work)
-        if lines.is_solved(one.text, own, went_on=went_on) or _is_answer(tx, one):
+        if lines.is_solved(one.text, own, later, went_on=went_on) or _is_answer(tx, one):
             return False
         return lines.limits(one.text) or not lines.is_done(one.text, own)
 
-    return _leave_retracted(tx, list(filter(stands, chosen)), here.project.id)
+    standing = _leave_overruled(list(filter(stands, chosen)), noted, here.project.id)
+    return _leave_retracted(tx, standing, here.project.id)
+
+
+def _leave_overruled(
+    said: Sequence[SaidSentence], noted: Sequence[ContextCandidate], project_id: int
+) -> list[SaidSentence]:
+    """Leave the sentences that no later one, and no later note, says otherwise or anew."""
+    texts = [(one.at, one.text) for one in said]
+    later = [
+        *texts,
+        *((one.at, one.title) for one in noted if one.authority >= Authority.USER_TOLD),
+    ]
+    statements = [
+        StandingStatement(-number, project_id, text, at, Authority.USER_PROMPT)
+        for number, (at, text) in enumerate(texts, 1)
+    ]
+    outdated = find_outdated([*statements, *_list_statements(noted)])
+    stems = {text: frozenset(content_stems(text)) for _, text in later}
+    return [
+        one
+        for number, one in enumerate(said, 1)
+        if -number not in outdated
+        and not any(
+            at > one.at and stems[text] & stems[one.text] and changes_sentence(one.text, text)
+            for at, text in later
+        )
+    ]
 
 
 def _is_answer(tx: Connection, said: SaidSentence) -> bool:

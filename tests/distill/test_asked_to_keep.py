@@ -7,6 +7,9 @@ from tests.tables import every_row
 KEPT = (
     ("From now on deploy with `make deploy` only.", "said:from-now-on", "instruction"),
     ("From now on don't touch `vendor/`", "said:from-now-on", "instruction"),
+    ("From now on run only this suite with `--serial`.", "said:from-now-on", "instruction"),
+    ("From now on keep the tests of this module offline.", "said:from-now-on", "instruction"),
+    ("From now on use the spare key, for this branch only.", "said:from-now-on", "instruction"),
     ("ok, from now on all dates must be in UTC", "said:from-now-on", "instruction"),
     ("From now on migrations need a review.", "said:from-now-on", "instruction"),
     ("every model change needs a migration, please remember that", "said:remember", "fact"),
@@ -24,6 +27,12 @@ NOT_KEPT = (
     "remember that",
     "From now on everything breaks",
     "From now on the tests are green",
+    "From now on print each query, for this test only.",
+    "From now on answer in one line, just for this task.",
+    "From now on ask the staging server, but only for this experiment.",
+    "From now on skip the hooks, just this once.",
+    "From now on leave the flags alone for the next run.",
+    "From now on use the fake clock while we debug this.",
 )
 
 

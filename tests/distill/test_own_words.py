@@ -61,6 +61,34 @@ def test_what_stands_around_a_paste_is_kept_only_if_it_is_clear_where_it_ends(me
     assert said(message) == own
 
 
+@every_row(
+    ("message", "own"),
+    [
+        # What is reviewed stands elsewhere: only the order to review it goes.
+        ("Review the plan. Never touch the importer.", ["Never touch the importer."]),
+        # What is asked about stands below.
+        (
+            "Is this paragraph ok? Always use British spelling.\n\nOur colours never fade.",
+            ["Always use British spelling."],
+        ),
+        (
+            "Never use emojis in mails.\n\nShorten this text:\n\nWe always ship on Fridays.",
+            ["Never use emojis in mails."],
+        ),
+        # It may stand above, or beside the question.
+        (
+            "We always ship on Fridays.\n\nProofread this mail. Never use emojis.",
+            ["Never use emojis."],
+        ),
+        ("Proofread the mail.\n\nWe always ship on Fridays.", []),
+        ("Explain this sentence. Always ship on Fridays.", []),
+        ("Explain this sentence. From now on answer in German.", ["From now on answer in German."]),
+    ],
+)
+def test_of_a_message_that_asks_about_text_what_is_no_part_of_it_is_kept(message, own):
+    assert said(message) == own
+
+
 @every_row("row", BELOW["typed"])
 def test_what_is_typed_below_output_or_code_is_the_user_s_own(row):
     assert row["words"] in " ".join(said(row["message"]))

@@ -124,6 +124,34 @@ def test_reports_that_were_dealt_with_and_answers_of_a_few_words_are_not_told(be
     assert "totals are not shown" not in said
 
 
+def test_words_that_later_words_or_work_end_are_not_told(begin):
+    session, _ = begin()
+    session.asks("Thumbnails should live on the old file server.")
+    session.ends("I have not changed anything yet.")
+    session.asks("Italian names are still missing in the city list. Prices stay in whole cents.")
+    session.ends("Noted.")
+    session.asks("From now on print each query, for this test only.")
+    session.ends("All right.")
+    session.asks("Here is what the page of orders has to show:\n\nthe total")
+    session.ends("I see.")
+    said = begin()[1].partition("Said lately")[2]
+    assert "Italian names are still missing" in said
+    assert "old file server" in said
+    assert "print each query" not in said
+    assert "has to show" not in said
+    work(begin, "next one", "City names are complete.", commit="Add Italian names to the city list")
+    for topic in ("linter", "formatter", "spelling", "importer"):
+        work(begin, "next one", f"The {topic} is new.", commit=f"Update the {topic}")
+    session, _ = begin()
+    session.asks("Thumbnails should move to the bucket instead of the old file server.")
+    session.ends("I have not changed anything yet.")
+    said = begin()[1].partition("Said lately")[2]
+    assert "whole cents" in said
+    assert "Italian names are still missing" not in said
+    assert "Thumbnails should move to the bucket" in said
+    assert "live on the old file server" not in said
+
+
 def test_a_start_tells_what_an_earlier_turn_of_the_last_session_left_open(begin):
     session, _ = begin()
     session.asks("Send webhooks more than once")

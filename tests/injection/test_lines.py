@@ -272,6 +272,23 @@ def test_a_report_is_solved_by_what_was_changed_for_it_and_a_limit_is_not(
     assert lines.is_solved(sentence, work, went_on=went_on) is solved
 
 
+@every_row(
+    ("sentence", "later", "solved"),
+    [
+        ("French subtitles are missing in the trailer", ("Add French subtitles to the trailer", ""), True),
+        ("French subtitles are missing in the trailer", ("Add chapters to the trailer", ""), False),
+        ("There is no undo button in the editor", ("Editor", "Answered: The editor has an undo button now."), True),
+        ("There is no undo button in the editor", ("Editor", "Answered: The editor has no undo button yet."), False),
+        ("The score breaks when two players are equal", ("Ties", "Answered: Equal players no longer break the score."), True),
+        ("The feed still lacks the weather", ("Feed", "Committed: Show the weather in the feed"), True),
+        ("Never ship the trailer without subtitles", ("Add subtitles to the trailer", ""), False),
+        ("The build is broken", ("Speed up the build", ""), False),
+    ],
+)  # fmt: skip
+def test_what_is_said_to_be_missing_is_solved_by_later_work_that_names_it(sentence, later, solved):
+    assert lines.is_solved(sentence, [], [later], went_on=False) is solved
+
+
 def test_work_that_was_taken_back_or_turned_later_is_not_told():
     redis = make_candidate(1, "Sessions moved", ago=90, commits=("Keep sessions in Redis", "Add a health page"))  # fmt: skip
     retry = make_candidate(2, "Retries of the webhook sender", session=2, ago=60)
