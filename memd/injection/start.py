@@ -16,31 +16,18 @@ from itertools import chain
 from typing import Literal
 
 from memd.belief.changes import StandingStatement, find_corrections, find_outdated
-from memd.belief.decide import changes_sentence
-from memd.belief.rejections import leave_retracted
 from memd.belief.standing import describe_contradiction, find_other_scope
 from memd.belief.values import describe_line, find_line, read_set_values
-from memd.distill.episodes import EpisodeContext, read_story
-from memd.distill.vetoes import is_for_this_time
-from memd.injection import lines
+from memd.injection import lines, spoken
 from memd.injection.choice import DAY_MS, CandidateChoice, CandidateGroup
-from memd.injection.learned import (
-    LIKELY_MIN,
-    SAID_CHARACTERS_MAX,
-    SAID_MAX,
-    SaidSentence,
-    choose_said,
-    is_told,
-)
+from memd.injection.learned import SAID_MAX, SaidSentence
 from memd.injection.moments import STARTS
-from memd.injection.prompt_gate import read_prompt
 from memd.injection.working_tree import NO_GUIDES, Guides
-from memd.machine_text import USER, find_prompt_origin
 from memd.models import GLOBAL_PROJECT, Authority, Kind, Project, Session, Summary
 from memd.store import events, judgments, projects, session_context, usage
 from memd.store.database import Connection
 from memd.store.types import ContextCandidate
-from memd.text import content_stems, one_line, unique
+from memd.text import unique
 
 RULES_HEADING = "Rules"
 _WORK_KINDS = (Kind.CHANGE, Kind.FIX, Kind.DISCOVERY, Kind.FAILURE)
@@ -54,9 +41,6 @@ OPEN_HEADING = "Left open in this session"
 INJECTED_HEADING = "Recalled in this session, before it was compacted"
 _CANDIDATES_MAX = 200
 """Candidates that are read of a kind and project."""
-_SAID_SESSIONS, _SAID_PROMPTS = 10, 40
-_ANSWER_WORDS_MAX = 4
-"""Content words of an answer that says little without its question."""
 _WORK_MAX = 3
 """Lines of the work that was left open or done last."""
 _STANDING_KINDS = frozenset(
@@ -70,8 +54,7 @@ _FAILURE_DAYS_MAX = 30
 """An older failure is most likely accepted, or belongs to code that no longer exists."""
 _OWN_KINDS = (Kind.INSTRUCTION, Kind.PREFERENCE, Kind.DECISION)
 _OPEN_KINDS = (Kind.TASK, Kind.FAILURE)
-_QUESTION_MARKS = ("?", "？", "؟", "\u037e")
-_OWN_SAID_MAX = 8
+OWN_SAID_MAX = 8
 """Sentences of the user's in this very session that it is told again."""
 _PROMPTS_MAX = 50
 _CAVEATS_MAX = 3
@@ -226,11 +209,11 @@ def read_candidates(
     allowed, left_out = _split_allowed(groups, find_objection, guides)
     is_wanted = moment != "resume" and _count_said(allowed) > 0
     prompts = read_late_prompts(tx, here, now) if is_wanted else None
-    said = _choose_said(tx, here, allowed, left_out, prompts, now) if prompts else ()
-    own = read_own_words(tx, here, allowed, moment, now) if moment in ("compact", "resume") else ()
-    said, own = (tuple(one for one in some if not guides.say(one.text)) for some in (said, own))
-    allowed = tuple(_drop_spoken(group, said) for group in allowed)
-    return SessionCandidates(allowed, left_out, prompts, said, own)
+    late = _choose_said(tx, here, allowed, left_out, prompts, now) if prompts else ()
+    own = _read_own_words(tx, here, allowed, moment, now) if moment in ("compact", "resume") else ()
+    late, own = (tuple(one for one in some if not guides.say(one.text)) for some in (late, own))
+    allowed = tuple(_drop_spoken(group, late) for group in allowed)
+    return SessionCandidates(allowed, left_out, prompts, late, own)
 
 
 def _drop_spoken(group: CandidateGroup, said: Sequence[SaidSentence]) -> CandidateGroup:
@@ -334,6 +317,12 @@ def _count_said(groups: Iterable[CandidateGroup]) -> int:
     return SAID_MAX - len(_list_noted(groups))
 
 
+def read_late_prompts(tx: Connection, here: SessionState, now: int) -> tuple[SaidSentence, ...]:
+    """What the user typed in the last sessions of the project besides this one, latest first."""
+    besides = here.session.id if here.session else None
+    return spoken.read_late_prompts(tx, here.project.id, besides, now) if here.project else ()
+
+
 def _choose_said(
     tx: Connection,
     here: SessionState,
@@ -343,136 +332,28 @@ def _choose_said(
     now: int,
 ) -> tuple[SaidSentence, ...]:
     """Choose the user's own likeliest sentences of the last sessions, because there are no notes."""
-    if here.project is None:
-        return ()
     noted = _list_noted(groups)
-    # What is left out as a memory, because it is outdated or holds elsewhere, is not told as words either.
     unfit = [one.candidate for one in left_out if one.candidate.kind in _STANDING_KINDS]
+    number, limit = here.project.id if here.project else 0, _count_said(groups)
+    statements = _list_statements(one for one in noted if one.authority >= Authority.USER_TOLD)
+    # What is left out as a memory, because it is outdated or holds elsewhere, is not told as words either.
     known = [f"{one.title} {one.body}" for one in (*noted, *unfit)]
-    likely = choose_said(prompts, known, _count_said(groups), LIKELY_MIN)
-    # What only steers, as `commit and push` does, asks or was done is no reason to show one that is less likely.
-    chosen = [
-        one
-        for one in likely
-        if read_prompt(one.text).text
-        and not _is_question(one.text)
-        and not is_for_this_time(one.text)
-        and lines.stands_alone(one.text)
-    ]
-    since = min((one.at for one in chosen), default=now)
-    work = session_context.work_on_prompts(tx, here.project.id, since, _CANDIDATES_MAX)
-
-    def stands(one: SaidSentence) -> bool:
-        own = [(title, body) for at, _, title, body in work if at == one.at]
-        later = [(title, body) for at, _, title, body in work if at >= one.at]
-        went_on = any(number == one.session_id and at >= one.at for at, number, *_ in work)
-        if lines.is_solved(one.text, own, later, went_on=went_on) or _is_answer(tx, one):
-            return False
-        return lines.limits(one.text) or not lines.is_done(one.text, own)
-
-    standing = _leave_overruled(list(filter(stands, chosen)), noted, here.project.id)
-    return _leave_retracted(tx, standing, here.project.id)
+    return spoken.choose_late(tx, number, prompts, known, statements, limit=limit, now=now)
 
 
-def _leave_overruled(
-    said: Sequence[SaidSentence], noted: Sequence[ContextCandidate], project_id: int
-) -> list[SaidSentence]:
-    """Leave the sentences that no later one, and no later note, says otherwise or anew."""
-    texts = [(one.at, one.text) for one in said]
-    later = [
-        *texts,
-        *((one.at, one.title) for one in noted if one.authority >= Authority.USER_TOLD),
-    ]
-    statements = [
-        StandingStatement(-number, project_id, text, at, Authority.USER_PROMPT)
-        for number, (at, text) in enumerate(texts, 1)
-    ]
-    outdated = find_outdated([*statements, *_list_statements(noted)])
-    stems = {text: frozenset(content_stems(text)) for _, text in later}
-    return [
-        one
-        for number, one in enumerate(said, 1)
-        if -number not in outdated
-        and not any(
-            at > one.at and stems[text] & stems[one.text] and changes_sentence(one.text, text)
-            for at, text in later
-        )
-    ]
-
-
-def _is_answer(tx: Connection, said: SaidSentence) -> bool:
-    """Return whether a sentence of a few words answers what the agent had asked, and so says little without it."""
-    if lines.count_content_words(said.text) > _ANSWER_WORDS_MAX or lines.limits(said.text):
-        return False
-    heard = events.last_answer(tx, said.session_id, said.at)
-    text = "" if heard is None else str(heard.payload.get("last_assistant_message") or heard.payload.get("text"))  # fmt: skip
-    return _is_question(text.rstrip())
-
-
-def read_late_prompts(tx: Connection, here: SessionState, now: int) -> tuple[SaidSentence, ...]:
-    """What the user typed in the last sessions of the project besides this one, latest first."""
-    besides = here.session.id if here.session else None
-    prompts: list[SaidSentence] = []
-    recent = (
-        projects.recent_sessions(tx, here.project.id, _SAID_SESSIONS, now) if here.project else ()
-    )
-    for session in recent:
-        left = _SAID_PROMPTS - len(prompts)
-        if session.id != besides and left > 0:
-            prompts += _read_typed(tx, session.id, now, left)
-    return tuple(prompts)
-
-
-def read_own_words(
+def _read_own_words(
     tx: Connection, here: SessionState, groups: Sequence[CandidateGroup], moment: str, now: int
 ) -> tuple[SaidSentence, ...]:
-    """Return what the user said in this very session that holds for all of it: first the reasons for refused calls.
-
-    At a resume only what was said since the session last began or was resumed: the rest was shown then.
-    """
+    """Return what the user said in this very session, at a resume only since it last began: the rest was shown then."""
     if here.session is None or here.project is None:
         return ()
+    leading = (one for group in groups if group.leads for one in group.candidates)
+    known = [f"{one.title} {one.body}" for one in leading if one.episode is None]
     since = 0 if moment == "compact" else here.begun_at or 0
-    refused = events.refusals(tx, here.session.id, since, _SAID_PROMPTS)
-    corrections = [
-        SaidSentence(one_line(said.text, SAID_CHARACTERS_MAX), said.at)
-        for said in (one.said for one in read_story(refused, EpisodeContext()).refusals)
-        if said.text.strip()
-    ]
-    known = [
-        f"{one.title} {one.body}"
-        for group in groups
-        for one in group.candidates
-        if group.leads and one.episode is None
-    ]
-    new = [one for one in reversed(corrections) if not is_told(one.text, known)]
-    known += [one.text for one in new]
-    typed = [one for one in _read_typed(tx, here.session.id, now, _SAID_PROMPTS) if one.at > since]
-    said = choose_said(typed, known, _SAID_PROMPTS)
-    # What was asked was answered.
-    chosen = (*new, *(one for one in said if not _is_question(one.text)))
-    limit = _OWN_SAID_MAX if moment == "compact" else _OWN_SAID_MAX // 2
-    return _leave_retracted(tx, chosen[:limit], here.project.id)
-
-
-def _is_question(text: str) -> bool:
-    return text.rstrip("\"')”» ").endswith(_QUESTION_MARKS)
-
-
-def _read_typed(tx: Connection, session_id: int, now: int, limit: int) -> list[SaidSentence]:
-    """Return the latest prompts of a session that its user typed."""
-    return [
-        SaidSentence(str(one.payload.get("prompt") or ""), one.at, session_id)
-        for one in events.last_prompts(tx, session_id, now, limit)
-        if find_prompt_origin(one.payload) == USER
-    ]
-
-
-def _leave_retracted(
-    tx: Connection, said: Sequence[SaidSentence], project_id: int
-) -> tuple[SaidSentence, ...]:
-    allowed = set(leave_retracted(tx, [(one.at, one.text) for one in said], project_id))
-    return tuple(one for one in said if one.text in allowed)
+    limit = OWN_SAID_MAX if moment == "compact" else OWN_SAID_MAX // 2
+    return spoken.read_own_words(
+        tx, here.session.id, here.project.id, known, since=since, limit=limit, now=now
+    )
 
 
 def _read_project_groups(

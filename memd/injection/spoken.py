@@ -1,0 +1,159 @@
+"""The user's own sentences that a start tells: of the last sessions where nothing was noted, and of this very one.
+
+A sentence is left out if it only steers, asks, is bound to its turn or says nothing alone, and if later words, notes or work
+ended it.
+"""
+
+from collections.abc import Sequence
+
+from memd.belief.changes import StandingStatement, find_outdated
+from memd.belief.decide import changes_sentence
+from memd.belief.rejections import leave_retracted
+from memd.distill.episodes import EpisodeContext, read_story
+from memd.distill.vetoes import is_for_this_time
+from memd.injection import lines
+from memd.injection.learned import (
+    LIKELY_MIN,
+    SAID_CHARACTERS_MAX,
+    SaidSentence,
+    choose_said,
+    is_told,
+)
+from memd.injection.prompt_gate import read_prompt
+from memd.machine_text import USER, find_prompt_origin
+from memd.models import Authority
+from memd.store import events, projects, session_context
+from memd.store.database import Connection
+from memd.text import content_stems, one_line
+
+_SESSIONS, _PROMPTS = 10, 40
+_WORK_MAX = 200
+_ANSWER_WORDS_MAX = 4
+"""Content words of an answer that says little without its question."""
+_QUESTION_MARKS = ("?", "？", "؟", "\u037e")
+
+
+def choose_late(  # noqa: PLR0913  # what is known besides
+    tx: Connection,
+    project_id: int,
+    prompts: Sequence[SaidSentence],
+    known: Sequence[str],
+    noted: Sequence[StandingStatement],
+    *,
+    limit: int,
+    now: int,
+) -> tuple[SaidSentence, ...]:
+    """Choose the likeliest sentences of these prompts; `noted`: what may overrule them."""
+    likely = choose_said(prompts, known, limit, LIKELY_MIN)
+    # What only steers, as `commit and push` does, asks or was done is no reason to show one that is less likely.
+    chosen = [
+        one
+        for one in likely
+        if read_prompt(one.text).text
+        and not _is_question(one.text)
+        and not is_for_this_time(one.text)
+        and lines.stands_alone(one.text)
+    ]
+    since = min((one.at for one in chosen), default=now)
+    work = session_context.work_on_prompts(tx, project_id, since, _WORK_MAX)
+
+    def stands(one: SaidSentence) -> bool:
+        own = [(title, body) for at, _, title, body in work if at == one.at]
+        later = [(title, body) for at, _, title, body in work if at >= one.at]
+        went_on = any(number == one.session_id and at >= one.at for at, number, *_ in work)
+        if lines.is_solved(one.text, own, later, went_on=went_on) or _is_answer(tx, one):
+            return False
+        return lines.limits(one.text) or not lines.is_done(one.text, own)
+
+    standing = _leave_overruled(list(filter(stands, chosen)), noted, project_id)
+    return _leave_retracted(tx, standing, project_id)
+
+
+def _leave_overruled(
+    said: Sequence[SaidSentence], noted: Sequence[StandingStatement], project_id: int
+) -> list[SaidSentence]:
+    """Leave the sentences that no later one, and no later note, says otherwise or anew."""
+    statements = [
+        StandingStatement(-number, project_id, one.text, one.at, Authority.USER_PROMPT)
+        for number, one in enumerate(said, 1)
+    ]
+    later = [*statements, *noted]
+    outdated = find_outdated(later)
+    stems = {one.text: frozenset(content_stems(one.text)) for one in later}
+    return [
+        one
+        for number, one in enumerate(said, 1)
+        if -number not in outdated
+        and not any(
+            other.at > one.at
+            and stems[other.text] & stems[one.text]
+            and changes_sentence(one.text, other.text)
+            for other in later
+        )
+    ]
+
+
+def _is_answer(tx: Connection, said: SaidSentence) -> bool:
+    """Return whether a sentence of a few words answers what the agent had asked, and so says little without it."""
+    if lines.count_content_words(said.text) > _ANSWER_WORDS_MAX or lines.limits(said.text):
+        return False
+    heard = events.last_answer(tx, said.session_id, said.at)
+    text = "" if heard is None else str(heard.payload.get("last_assistant_message") or heard.payload.get("text"))  # fmt: skip
+    return _is_question(text.rstrip())
+
+
+def read_late_prompts(
+    tx: Connection, project_id: int, besides: int | None, now: int
+) -> tuple[SaidSentence, ...]:
+    """What the user typed in the last sessions of a project besides one, latest first."""
+    prompts: list[SaidSentence] = []
+    for session in projects.recent_sessions(tx, project_id, _SESSIONS, now):
+        left = _PROMPTS - len(prompts)
+        if session.id != besides and left > 0:
+            prompts += _read_typed(tx, session.id, now, left)
+    return tuple(prompts)
+
+
+def read_own_words(  # noqa: PLR0913  # what is known besides
+    tx: Connection,
+    session_id: int,
+    project_id: int,
+    known: Sequence[str],
+    *,
+    since: int,
+    limit: int,
+    now: int,
+) -> tuple[SaidSentence, ...]:
+    """Return what the user said in a session since then that holds for all of it: first the reasons for refused calls."""
+    refused = events.refusals(tx, session_id, since, _PROMPTS)
+    corrections = [
+        SaidSentence(one_line(said.text, SAID_CHARACTERS_MAX), said.at)
+        for said in (one.said for one in read_story(refused, EpisodeContext()).refusals)
+        if said.text.strip()
+    ]
+    new = [one for one in reversed(corrections) if not is_told(one.text, known)]
+    typed = [one for one in _read_typed(tx, session_id, now, _PROMPTS) if one.at > since]
+    said = choose_said(typed, (*known, *(one.text for one in new)), _PROMPTS)
+    # What was asked was answered.
+    chosen = (*new, *(one for one in said if not _is_question(one.text)))
+    return _leave_retracted(tx, chosen[:limit], project_id)
+
+
+def _is_question(text: str) -> bool:
+    return text.rstrip("\"')”» ").endswith(_QUESTION_MARKS)
+
+
+def _read_typed(tx: Connection, session_id: int, now: int, limit: int) -> list[SaidSentence]:
+    """Return the latest prompts of a session that its user typed."""
+    return [
+        SaidSentence(str(one.payload.get("prompt") or ""), one.at, session_id)
+        for one in events.last_prompts(tx, session_id, now, limit)
+        if find_prompt_origin(one.payload) == USER
+    ]
+
+
+def _leave_retracted(
+    tx: Connection, said: Sequence[SaidSentence], project_id: int
+) -> tuple[SaidSentence, ...]:
+    allowed = set(leave_retracted(tx, [(one.at, one.text) for one in said], project_id))
+    return tuple(one for one in said if one.text in allowed)
