@@ -13,6 +13,7 @@ from itertools import islice
 
 from memd.distill import text as sentences
 from memd.distill.episodes import AskedQuestion, EpisodeContext, Story, Utterance
+from memd.distill.orders import read_order
 from memd.distill.own_words import (
     BEHAVIOUR,
     VERBS,
@@ -195,7 +196,7 @@ def _find_rule(said: str) -> Form | None:
         # `Always return null` is said of code; with `from now on` it is said of the work.
         if verb in VERBS and (form is LASTING or verb not in BEHAVIOUR):
             return form
-    return None
+    return {"always": ALWAYS, "from now on": LASTING}.get(read_order(said))
 
 
 def _find_kind(rest: str) -> Kind | None:
