@@ -40,27 +40,6 @@ _FRENCH_VERBS = list_folded("French verbs")
 _ASSUMES = frozenset({"assuming"})
 """It orders as well as it supposes: “assuming UTF-8 everywhere is fine”."""
 _LEADS = list_folded("adversatives") | {"and", "even", "just"}
-_BEFORE_ORDER = (
-    list_folded("interjections")
-    | list_folded("before a choice")
-    | list_folded("fillers")
-    | {"i", "we", "you", "please"}
-)
-_MOVING = frozenset(
-    {"go", "put", "switch", "change", "turn", "bring", "take", "set", "move", "roll", "get"}
-)
-_CHANGING = frozenset(
-    map(
-        stem,
-        (
-            *WORDS.list_words("change verbs"),
-            *WORDS.list_words("modals"),
-            *WORDS.list_words("corrections"),
-            "be",
-            "go",
-        ),
-    )
-)
 _ORDERING = list_folded("marks") | {"over", "before", "after"}
 _CORRECTIONS = list_folded("corrections")
 _UNIVERSALS, ANAPHORS = list_folded("universals"), list_folded("anaphors")
@@ -69,6 +48,9 @@ _WHEN = frozenset(map(fold, WORDS.rows["rule words"]["when"].split())) - {"where
 _CONDITIONAL = _CONDITIONS | _WHEN | list_folded("beginnings of a condition")
 _IDLE_CONDITIONS = frozenset(map(stem, WORDS.list_words("idle conditions")))
 _COMPLEMENTIZERS, _FACTIVE = list_folded("complementizers"), list_folded("taken for true")
+_FEELING, _NAMING = list_folded("feeling"), list_folded("naming")
+_EXCEPTING, _TELLING = list_folded("excepting"), list_folded("orders to tell")
+_MAY, _MUST, _SELDOM = map(list_folded, ("permissions", "duties", "seldom"))
 _WORDING = list_folded("wording")
 _CONDITION_STEMS, _SHORT_CONDITION = 4, 2
 _REFLEXIVES = frozenset({"se", "als", "om"})
@@ -145,6 +127,8 @@ def find_lost_frame(sentence: str, text: str, *, is_done: bool = False) -> str:
             named = name_content(" ".join(tokens[at + 1 : at + 1 + _LABEL_WORDS]))
         elif token in _SAYING and not _is_own_verb(tokens, at):
             named = name_content(" ".join(tokens[max(0, at - _NEAR_WORDS) : at]))
+        elif token in _TELLING and _FIRST_PERSON.isdisjoint(tokens[max(0, at - 2) : at + 2]):
+            named = name_content(" ".join(tokens[at + 1 : at + 2]))
         else:
             continue
         if not told & (_SAYING | _SOURCES) and not named & about:
@@ -158,9 +142,9 @@ def find_lost_frame(sentence: str, text: str, *, is_done: bool = False) -> str:
     begins = [token for token in tokens if token not in _INTERJECTIONS][:1]
     imagines = not (_SUPPOSITIONS - _CONDITIONS - _ASSUMES).isdisjoint(begins)
     if imagines or (
-        not supposes.isdisjoint(tokens) and any(map(_is_irreal, tokens)) and not is_done
+        not supposes.isdisjoint(tokens) and any(map(is_irreal, tokens)) and not is_done
     ):
-        is_kept = told & supposes or any(map(_is_irreal, told))
+        is_kept = told & supposes or any(map(is_irreal, told))
         return "" if is_kept else "that it is only supposed"
     return _find_lost_mood(sentence, tokens, text, told, is_done=is_done)
 
@@ -174,6 +158,8 @@ def _find_lost_mood(
     sentence: str, tokens: list[str], text: str, told: set[str], *, is_done: bool
 ) -> str:
     """Name what makes a sentence less than a statement: it judges, weighs, wishes, or is about other words."""
+    if raised := _find_raised(sentence, set(tokens), told):
+        return raised
     judged = WORDS["judges"].search(sentence)
     if judged and fold(judged[1]) not in told:
         return f"that he calls it {judged[1]}"
@@ -183,7 +169,7 @@ def _find_lost_mood(
     if (is_choice or not _OR.isdisjoint(ahead)) and not told & (_EITHER | _OPTIONS | _OR):
         return "that he weighs it against something else"
     about = name_content(text)
-    if not (is_done or any(map(_is_irreal, told)) or told & (_HEDGES | _CAN_BE)):
+    if not (is_done or any(map(is_irreal, told)) or told & (_HEDGES | _CAN_BE)):
         clauses = {clause: name_content(clause) & about for clause in CLAUSE_BREAK.split(sentence)}
         wished = {clause for clause in clauses if _is_wished(clause)}
         stated = max((len(clauses[one]) for one in clauses if one not in wished), default=0)
@@ -198,6 +184,17 @@ def _find_lost_mood(
     )
     is_kept = is_own or not (named := name_content(lead)) or bool(named & about)
     return "" if is_kept else f"what “{lead}” says of it"
+
+
+def _find_raised(sentence: str, tokens: set[str], told: set[str]) -> str:
+    """Name the “may” of which a text makes a “must”, or the “sometimes” that it leaves out."""
+    is_order = has_negation(sentence) or any(
+        WORDS[name].search(sentence) for name in ("request", "please")
+    )
+    if told & _MUST and tokens & _MAY and not (is_order or tokens & (_MUST | _UNIVERSALS)):
+        return "that it only may be so"
+    is_lost = tokens & _SELDOM and not told & (_SELDOM | _HEDGES | _CAN_BE)
+    return "that it is so only at times" if is_lost else ""
 
 
 def _is_wished(clause: str) -> bool:
@@ -293,34 +290,59 @@ def _is_past(text: str, tokens: Iterable[str]) -> bool:
     return WORDS["used to"].search(text) is not None or not _PAST.isdisjoint(tokens)
 
 
-def _is_irreal(token: str) -> bool:
+def is_irreal(token: str) -> bool:
+    """Return whether a folded word tells what would be."""
     return token in _IRREAL or token.endswith(_IRREAL_ENDINGS)
 
 
 def limits(before: str, after: str) -> str:
     """Return the part of a sentence next to a quoted part that negates or limits it; empty if none does."""
-    ahead, behind = words(before)[-_NEAR_WORDS:], words(after)[:_NEAR_WORDS]
+    return _find_limit_before(before) or _find_limit_behind(after)
+
+
+def _find_limit_before(before: str) -> str:
     clauses = CLAUSE_BREAK.split(before)
-    matrix = [fold(word) for word in words(clauses[-1])]
-    said_of = {at for at, token in enumerate(matrix) if token in _COMPLEMENTIZERS}
-    if said_of and _FACTIVE.isdisjoint(matrix) and any(map(is_negation, matrix[: max(said_of)])):
-        return clauses[-1]
-    if any(map(is_negation, words(clauses[-1])[-_NEAR_WORDS:])):
-        return " ".join(ahead)
+    last = clauses[-1]
+    if _is_spoken_of(last) or any(map(is_negation, words(last)[-_NEAR_WORDS:])):
+        return last
     named = [clause for clause in clauses if words(clause)]
-    if named and not words(clauses[-1]):
+    if named and not words(last):
         is_heading = before.rstrip(" \t\n-*").endswith((":", "："))
         is_over = fold(words(named[-1])[-1]) in _WAS
         if _begins_condition(named[-1]) or (is_heading and (is_over or has_negation(named[-1]))):
             return named[-1]
-    if _begins_condition(clauses[-1]):
-        return clauses[-1]
-    if any(fold(word) in _CONDITIONAL for word in behind[:2]):
-        return after
+    return last if _begins_condition(last) else ""
+
+
+def _is_spoken_of(lead: str) -> bool:
+    """Return whether what a clause goes on with is no statement: it is doubted, hoped, or a name: “I doubt that …”."""
+    tokens = [fold(word) for word in words(lead)]
+    governed = max((at for at, token in enumerate(tokens) if token in _COMPLEMENTIZERS), default=0)
+    if _FACTIVE.isdisjoint(tokens) and (
+        any(map(is_negation, tokens[:governed])) or not _FEELING.isdisjoint(tokens[:governed])
+    ):
+        return True
+    return not _NAMING.isdisjoint(tokens[-_LABEL_WORDS:])
+
+
+def _find_limit_behind(after: str) -> str:
+    behind = words(after)[:2]
     corrected = next((clause for clause in CLAUSE_BREAK.split(after) if words(clause)), "")
-    if corrected and {*map(fold, words(corrected))} <= _CORRECTIONS | _INTERJECTIONS:
+    is_corrected = corrected and {*map(fold, words(corrected))} <= _CORRECTIONS | _INTERJECTIONS
+    is_denied = behind and WORDS["negation signs"].match(after.strip())
+    if any(fold(word) in _CONDITIONAL for word in behind) or is_corrected or is_denied:
         return after
-    return after if behind[:1] and WORDS["negation signs"].match(after.strip()) else ""
+    return _find_exception(after)
+
+
+def _find_exception(after: str) -> str:
+    """Return the clause behind quoted words that takes something out of them: “…, but not in YAML”, “…, except guests”."""
+    for clause in CLAUSE_BREAK.split(after):
+        tokens = [fold(word) for word in words(clause)]
+        denies = tokens[:1] and tokens[0] in _ADVERSATIVES and any(map(is_negation, tokens[1:2]))
+        if denies or not _EXCEPTING.isdisjoint(tokens[:1]):
+            return clause
+    return ""
 
 
 def retracts(following: str) -> str:
@@ -340,76 +362,6 @@ def retracts(following: str) -> str:
 
 
 _FIRST_WORDS = 3
-_TAKING_BACK, _DROPPING = list_folded("verbs that take back"), list_folded("dropping verbs")
-_SETTLING = list_folded("settling verbs")
-_NUMBER_WORD = re.compile(r"\d+(?:[.,]\d+)*\Z")
-
-
-def takes_back(later: str, sentence: str) -> bool:
-    """Return whether a later sentence takes back an earlier one: it undoes it, denies it, or gives its number anew."""
-    said, mine = frozenset(content_stems(sentence)), frozenset(content_stems(later))
-    shared = said & mine
-    clauses = [clause for clause in CLAUSE_BREAK.split(later) if words(clause)]
-    undoes = any(map(_undoes, clauses)) or WORDS["another mind"].search(later) is not None
-    if shared and undoes:
-        return True
-    if (
-        len(shared) > 1
-        and has_negation(later)
-        and is_negated_by(sentence, later)
-        and _orders(later)
-    ):
-        return True
-    return _gives_anew(said, mine, later)
-
-
-def _undoes(clause: str) -> bool:
-    """Return whether a clause begins with a verb that takes back: “forget the cache”, “go back to …”, or is a bare no."""
-    tokens = [fold(word) for word in words(clause)]
-    at = next((n for n, one in enumerate(tokens) if one not in _BEFORE_ORDER), len(tokens))
-    first, rest = tokens[at : at + 1], tokens[at + 1 : at + 4]
-    is_back = first and first[0] in _MOVING and "back" in rest
-    return bool(first) and (first[0] in _TAKING_BACK or bool(is_back))
-
-
-def _orders(text: str) -> bool:
-    """Return whether a sentence has a clause that begins with a denial: “do not …”, “never …”."""
-    return any(begins_with_denial(one) or _starts_denied(one) for one in CLAUSE_BREAK.split(text))
-
-
-def _starts_denied(clause: str) -> bool:
-    tokens = [word for word in words(clause) if fold(word) not in _BEFORE_ORDER]
-    return any(map(is_negation, tokens[:2])) and not is_stop_word(tokens[-1])
-
-
-def _gives_anew(said: frozenset[str], mine: frozenset[str], later: str) -> bool:
-    """Return whether a short sentence gives another number to what an earlier one gave one: “raise the cap to 400”."""
-    was, now = ({one for one in side if _NUMBER_WORD.match(one)} for side in (said, mine))
-    named = {one for one in mine - now if one not in _CHANGING}
-    is_about = bool(named) and named <= said and not said.isdisjoint(named)
-    return (
-        bool(was and now) and was.isdisjoint(now) and is_about and not later.rstrip().endswith("?")
-    )
-
-
-def settles(following: str) -> bool:
-    """Return whether a sentence behind a question answers it with an order: “do that first”, “go ahead”, “let's”."""
-    clauses = [one for one in CLAUSE_BREAK.split(following) if words(one)]
-    first = [fold(word) for word in words(clauses[0])] if clauses else []
-    is_order = first[:1] and (first[0] in _SETTLING or first[:2] == ["go", "ahead"])
-    return (
-        bool(is_order)
-        and not ANAPHORS.isdisjoint(first)
-        or is_assent(clauses[0] if clauses else "")
-    )
-
-
-def weighs(told: str, proposal: str) -> bool:
-    """Return whether the agent's sentence argues about a proposal instead of telling that it is done."""
-    about = frozenset(content_stems(proposal)) & frozenset(content_stems(told))
-    tokens = [fold(word) for word in words(told)]
-    is_open = any(map(_is_irreal, tokens)) and has_negation(told)
-    return begins_with_denial(told) or (bool(about) and (is_open or is_negated_by(proposal, told)))
 
 
 def _denies_nothing_named(clause: str) -> bool:
@@ -526,16 +478,27 @@ def _denied_windows(text: str, *, is_strict: bool = False) -> Iterator[frozenset
                 ahead = (
                     t for t in tokens[at + 1 :] if (not is_stop_word(t) if is_strict else content_stems(t))
                 )  # fmt: skip
-                yield _content_words(list(itertools.islice(ahead, _WINDOW_STEMS)))
+                window = _content_words(list(itertools.islice(ahead, _WINDOW_STEMS)))
+                # “The client doesn't”: what is denied stands before.
+                yield (
+                    _content_words(tokens)
+                    if _denies_last(tokens[: at + 1]) and at + 1 == len(tokens)
+                    else window
+                )
         if WORDS["negation signs"].search(clause) and not any(map(is_negation, tokens)):
             yield _content_words(tokens)
+
+
+def _denies_last(tokens: list[str]) -> bool:
+    return is_negation(tokens[-1]) and fold(tokens[-1]) not in _LIMITS
 
 
 def _list_contrasts(text: str) -> Iterator[frozenset[str]]:
     """Yield the content stems of each clause that is nothing but a denial: “not to staging”, “never npm”."""
     for clause in CLAUSE_BREAK.split(text):
         tokens = words(clause)
-        if any(map(is_negation, tokens[:1])) and (named := _content_words(tokens)):
+        is_elliptic = 1 < len(tokens) <= _NEAR_WORDS and _denies_last(tokens)
+        if (is_elliptic or any(map(is_negation, tokens[:1]))) and (named := _content_words(tokens)):
             yield named
 
 

@@ -13,6 +13,7 @@ from typing import Any
 
 from memd.belief import polarity
 from memd.belief.arguments import find_runnable
+from memd.belief.later import find_contradiction, settles, takes_back, weighs
 from memd.belief.polarity import WORDS
 from memd.belief.quotes import QuotedPlace, find_quote, strip_unseen, words_of
 from memd.belief.scope import find_lost_scope, find_swapped
@@ -173,11 +174,10 @@ def _judge(
     if any(_has_run(words_of(sentence), output) for output in record.outputs_before(said.at)):
         return refuse("in an output")
     limit = polarity.limits(before, behind) or next_sentence
-    if limit and not polarity.keeps_limit(limit, claim.text):
-        return refuse("limited")
     lead, colon, _ = sentence.partition(":")
-    if colon and polarity.introduces_text(lead, claim.text):
-        return refuse("mention")
+    is_mentioned = bool(colon) and polarity.introduces_text(lead, claim.text)
+    if is_mentioned or (limit and not polarity.keeps_limit(limit, claim.text)):
+        return refuse("mention" if is_mentioned else "limited")
     parts = split_sentences(sentence)
     stated = [one for one in parts if not _is_asked(one, record, said)]
     asked = " ".join(one for one in parts if one not in stated)
@@ -198,8 +198,10 @@ def _judge(
     basis = "\n".join(filter(None, (sentence, proposal)))
     # The “not” of “shouldn't that fail?” denies nothing.
     meant = " ".join(WORDS["request"].sub(" ", one) if _is_question(one) else one for one in stated)
+    is_undone = bool(proposal) and _is_taken_back(proposal, record, said)
     refused = (
-        _check_subject(claim, said, sentence, about)
+        (refuse("taken back") if is_undone else None)
+        or _check_subject(claim, said, sentence, about)
         or _check_choice(claim.text, sentence, said)
         or _check_polarity(
             claim.text, meant or sentence, proposal, is_done=_was_done(sentence, record, said)
@@ -234,7 +236,7 @@ def _is_taken_back(sentence: str, record: SpokenRecord, said: Said) -> bool:
     """Return whether the user took back what he said: with his next words' no, or later, about the same."""
     later = [one for one in record.said if _when(one) > _when(said) and not one.asked]
     rest = said.whole.partition(sentence)[2]
-    if any(polarity.takes_back(one, sentence) for one in split_sentences(rest)):
+    if any(takes_back(one, sentence) for one in split_sentences(rest)):
         return True
     for number, after in enumerate(later):
         between = [one.text for one in record.spoken if _when(said) < _when(one) < _when(after)]
@@ -243,7 +245,7 @@ def _is_taken_back(sentence: str, record: SpokenRecord, said: Said) -> bool:
             is_no = number == at == 0 and not answers and polarity.begins_with_denial(one)
             if is_no and _count_shared(one, sentence) > 0:
                 return True
-            if not _is_question(one) and polarity.takes_back(one, sentence):
+            if not _is_question(one) and takes_back(one, sentence):
                 return True
     return False
 
@@ -265,7 +267,7 @@ def _is_order(sentence: str, record: SpokenRecord, said: Said) -> bool:
         return True
     rest = said.whole.partition(sentence)[2]
     following = next(filter(words, split_sentences(rest)), "")
-    if following and polarity.settles(following):
+    if following and settles(following):
         return True
     has_answered = any(_when(one) > _when(said) for one in record.said)
     if not has_answered or not _was_done(sentence, record, said):
@@ -295,7 +297,7 @@ def _was_done(sentence: str, record: SpokenRecord, said: Said) -> bool:
     return (
         not polarity.has_negation(next(filter(words, split_sentences(rest)), ""))
         and not find_contradiction(wanted, [one.whole for one in later])
-        and not any(polarity.weighs(one, wanted) for text in told for one in split_sentences(text))
+        and not any(weighs(one, wanted) for text in told for one in split_sentences(text))
     )
 
 
@@ -331,21 +333,6 @@ def count_turns(count: int) -> str:
     return f"{count} turn{'' if count == 1 else 's'}"
 
 
-def find_contradiction(proposal: str, prompts: Sequence[str]) -> str:
-    """Return what the user said against a proposal in what followed it: the first answer denies, or any takes it up and turns it."""
-    for number, prompt in enumerate(prompts):
-        sentences = [one for one in split_sentences(prompt) if words(one)]
-        for at, sentence in enumerate(sentences):
-            is_answer = number == 0 and at == 0
-            about = _count_shared(sentence, proposal) >= _SHARED_STEMS_MIN
-            denies = polarity.has_negation(sentence) != polarity.has_negation(proposal)
-            if is_answer and polarity.begins_with_denial(sentence):
-                return sentence
-            if (about and denies) or (about and polarity.is_negated_by(proposal, sentence)):
-                return sentence
-    return ""
-
-
 def _find_about(claim: QuotedNote, record: SpokenRecord, said: Said) -> Spoken | Unproved | None:
     """The agent's text that the quoted answer belongs to: the last before it, or the dialogue's question."""
     if not words(claim.about):
@@ -360,12 +347,8 @@ def _find_about(claim: QuotedNote, record: SpokenRecord, said: Said) -> Spoken |
     since = _when(earlier[-1]) if earlier else (0, 0)
     turn = [one for one in before if _when(one) > since]
     found = next((one for one in reversed(turn) if _has_words(one.text, wanted)), None)
-    if found is None and earlier and turn and _has_words("\n".join(earlier[-1].own), wanted):
-        # His own question, to which the agent did not say no, and which he now answers himself.
-        answer = split_sentences(turn[-1].text)
-        is_open = not any(polarity.weighs(one, claim.about) for one in answer)
-        if is_open and not polarity.begins_with_denial("\n".join(said.own)):
-            return Spoken(earlier[-1].event_id, earlier[-1].at, claim.about)
+    if found is None and earlier and turn and _answers_himself(claim, earlier[-1], said, turn[-1]):
+        found = Spoken(earlier[-1].event_id, earlier[-1].at, claim.about)
     if found is None:
         is_older = any(_has_words(one.text, wanted) for one in before)
         unsaid = "not in the agent's messages before his answer"
@@ -378,6 +361,14 @@ def _find_about(claim: QuotedNote, record: SpokenRecord, said: Said) -> Spoken |
         return refuse("about in an output")
     options = found.offered or tuple(_read_labels(claim.about) or _read_labels(found.text))
     return Spoken(found.event_id, found.at, claim.about, options)
+
+
+def _answers_himself(claim: QuotedNote, asked: Said, said: Said, between: Spoken) -> bool:
+    """Return whether `about` is the user's own question, to which the agent did not say no, and which he now answers."""
+    answer = split_sentences(between.text)
+    is_own = _has_words("\n".join(asked.own), words_of(claim.about))
+    is_open = not any(weighs(one, claim.about) for one in answer)
+    return is_own and is_open and not polarity.begins_with_denial("\n".join(said.own))
 
 
 def _asks_another(message: str, about: str) -> bool:
