@@ -37,11 +37,24 @@ _ADVERSATIVES, _FREQUENCIES = list_folded("adversatives"), list_folded("frequenc
 _EITHER, _OR, _OPTIONS = map(list_folded, ("either", "or", "things to choose from"))
 _HEDGES, _CAN_BE = list_folded("hedges"), list_folded("tells what can be")
 _FRENCH_VERBS = list_folded("French verbs")
+_ASSUMES = frozenset({"assuming"})
+"""It orders as well as it supposes: “assuming UTF-8 everywhere is fine”."""
+_LEADS = list_folded("adversatives") | {"and", "even", "just"}
 _ORDERING = list_folded("marks") | {"over", "before", "after"}
 _CORRECTIONS = list_folded("corrections")
 _UNIVERSALS, ANAPHORS = list_folded("universals"), list_folded("anaphors")
 _INTERJECTIONS = list_folded("interjections")
-_WHEN = frozenset(map(fold, WORDS.rows["rule words"]["when"].split()))
+_WHEN = frozenset(map(fold, WORDS.rows["rule words"]["when"].split())) - {"where", "while"}
+_CONDITIONAL = _CONDITIONS | _WHEN | list_folded("beginnings of a condition")
+_IDLE_CONDITIONS = frozenset(map(stem, WORDS.list_words("idle conditions")))
+_COMPLEMENTIZERS, _FACTIVE = list_folded("complementizers"), list_folded("taken for true")
+_FEELING, _NAMING = list_folded("feeling"), list_folded("naming")
+_EXCEPTING, _TELLING = list_folded("excepting"), list_folded("orders to tell")
+_MAY, _MUST, _SELDOM = map(list_folded, ("permissions", "duties", "seldom"))
+_WORDING = list_folded("wording")
+_CONDITION_STEMS, _SHORT_CONDITION = 4, 2
+_REFLEXIVES = frozenset({"se", "als", "om"})
+"""Conditions of one language, and of another words of any sentence."""
 _IRREAL_ENDINGS = tuple(WORDS.list_words("irreal endings"))
 _SUBJECT_WORDS, _LABEL_WORDS, _OWN_STEMS_MIN = 5, 2, 3
 CLAUSE_BREAK = re.compile(r"[,;:—–()\n。、，；：]|\s-\s|[.!?！？](?=\s|$)")
@@ -96,23 +109,26 @@ def list_conditions(sentence: str) -> Iterator[frozenset[str]]:
                 yield found
 
 
-def find_lost_frame(sentence: str, text: str) -> str:
+def find_lost_frame(sentence: str, text: str, *, is_done: bool = False) -> str:
     """Name the frame of a sentence that a text of it leaves out; empty if it keeps it, or there is none.
 
-    What others do, say or want, what is only supposed and what is over is no rule of the speaker's.
+    What others do, say or want, what is only supposed and what is over is no rule of the speaker's. `is_done`: what he
+    wished was then done, and is decided so.
     """
     tokens, told = [fold(word) for word in words(sentence)], {fold(word) for word in words(text)}
-    about = _name_content(text)
+    about = name_content(text)
     subject = _find_subject(sentence)
     # A text with words of its own names the subject otherwise.
-    own = about - _name_content(sentence)
+    own = about - name_content(sentence)
     if subject and not subject & about and len(own) < _OWN_STEMS_MIN:
         return "of whom or what he said it"
     for at, token in enumerate(tokens):
         if token in _SOURCES:
-            named = _name_content(" ".join(tokens[at + 1 : at + 1 + _LABEL_WORDS]))
+            named = name_content(" ".join(tokens[at + 1 : at + 1 + _LABEL_WORDS]))
         elif token in _SAYING and not _is_own_verb(tokens, at):
-            named = _name_content(" ".join(tokens[max(0, at - _NEAR_WORDS) : at]))
+            named = name_content(" ".join(tokens[max(0, at - _NEAR_WORDS) : at]))
+        elif token in _TELLING and _FIRST_PERSON.isdisjoint(tokens[max(0, at - 2) : at + 2]):
+            named = name_content(" ".join(tokens[at + 1 : at + 2]))
         else:
             continue
         if not told & (_SAYING | _SOURCES) and not named & about:
@@ -123,10 +139,14 @@ def find_lost_frame(sentence: str, text: str) -> str:
     if _is_past(sentence, tokens) and not (_is_past(text, told) or is_over):
         return "that it was so in the past"
     supposes = _CONDITIONS | _SUPPOSITIONS
-    if not supposes.isdisjoint(tokens) and any(map(_is_irreal, tokens)):
-        is_kept = told & supposes or any(map(_is_irreal, told))
+    begins = [token for token in tokens if token not in _INTERJECTIONS][:1]
+    imagines = not (_SUPPOSITIONS - _CONDITIONS - _ASSUMES).isdisjoint(begins)
+    if imagines or (
+        not supposes.isdisjoint(tokens) and any(map(is_irreal, tokens)) and not is_done
+    ):
+        is_kept = told & supposes or any(map(is_irreal, told))
         return "" if is_kept else "that it is only supposed"
-    return _find_lost_mood(sentence, tokens, text, told)
+    return _find_lost_mood(sentence, tokens, text, told, is_done=is_done)
 
 
 def _is_own_verb(tokens: list[str], at: int) -> bool:
@@ -134,8 +154,12 @@ def _is_own_verb(tokens: list[str], at: int) -> bool:
     return tokens[at - 1 : at] == ["on"] or not _FIRST_PERSON.isdisjoint(tokens[:at])
 
 
-def _find_lost_mood(sentence: str, tokens: list[str], text: str, told: set[str]) -> str:
+def _find_lost_mood(
+    sentence: str, tokens: list[str], text: str, told: set[str], *, is_done: bool
+) -> str:
     """Name what makes a sentence less than a statement: it judges, weighs, wishes, or is about other words."""
+    if raised := _find_raised(sentence, set(tokens), told):
+        return raised
     judged = WORDS["judges"].search(sentence)
     if judged and fold(judged[1]) not in told:
         return f"that he calls it {judged[1]}"
@@ -144,9 +168,9 @@ def _find_lost_mood(sentence: str, tokens: list[str], text: str, told: set[str])
     ahead = list(itertools.dropwhile(lambda token: token not in _EITHER, tokens))[1:]
     if (is_choice or not _OR.isdisjoint(ahead)) and not told & (_EITHER | _OPTIONS | _OR):
         return "that he weighs it against something else"
-    about = _name_content(text)
-    if not (any(map(_is_irreal, told)) or told & (_HEDGES | _CAN_BE)):
-        clauses = {clause: _name_content(clause) & about for clause in CLAUSE_BREAK.split(sentence)}
+    about = name_content(text)
+    if not (is_done or any(map(is_irreal, told)) or told & (_HEDGES | _CAN_BE)):
+        clauses = {clause: name_content(clause) & about for clause in CLAUSE_BREAK.split(sentence)}
         wished = {clause for clause in clauses if _is_wished(clause)}
         stated = max((len(clauses[one]) for one in clauses if one not in wished), default=0)
         if any(len(clauses[one]) > stated for one in wished):
@@ -158,16 +182,28 @@ def _find_lost_mood(sentence: str, tokens: list[str], text: str, told: set[str])
     is_own = not lead.endswith(("whether", "ob")) and not _FIRST_PERSON.isdisjoint(
         map(fold, words(lead))
     )
-    is_kept = is_own or not (named := _name_content(lead)) or bool(named & about)
+    is_kept = is_own or not (named := name_content(lead)) or bool(named & about)
     return "" if is_kept else f"what “{lead}” says of it"
+
+
+def _find_raised(sentence: str, tokens: set[str], told: set[str]) -> str:
+    """Name the “may” of which a text makes a “must”, or the “sometimes” that it leaves out."""
+    is_order = has_negation(sentence) or any(
+        WORDS[name].search(sentence) for name in ("request", "please")
+    )
+    if told & _MUST and tokens & _MAY and not (is_order or tokens & (_MUST | _UNIVERSALS)):
+        return "that it only may be so"
+    is_lost = tokens & _SELDOM and not told & (_SELDOM | _HEDGES | _CAN_BE)
+    return "that it is so only at times" if is_lost else ""
 
 
 def _is_wished(clause: str) -> bool:
     """Return whether a clause tells what may or would be, and not what its speaker would like, which is an order."""
     tokens = [fold(word) for word in words(clause)]
-    if not _HEDGES.isdisjoint(tokens) and not WORDS["request"].search(clause):
+    is_request = WORDS["request"].search(clause) or WORDS["please"].search(clause)
+    if not _HEDGES.isdisjoint(tokens) and not is_request:
         return True
-    return not _IRREAL.isdisjoint(tokens) and _FIRST_PERSON.isdisjoint(tokens)
+    return not is_request and not _IRREAL.isdisjoint(tokens) and _FIRST_PERSON.isdisjoint(tokens)
 
 
 def turns_order(sentence: str, text: str) -> bool:
@@ -184,11 +220,11 @@ def turns_order(sentence: str, text: str) -> bool:
 def find_widened(sentence: str, text: str) -> str:
     """Return the narrower thing of a sentence of which a text says all: “every branch” for “the docs branch”."""
     said, told = words(sentence), words(text)
-    about = _name_content(text)
+    about = name_content(text)
     always = _FREQUENCIES | _UNIVERSALS
     once = WORDS["for once"].search(sentence)
     if once and always.isdisjoint(map(fold, said)) and not always.isdisjoint(map(fold, told)):
-        named = _name_content(once["noun"])
+        named = name_content(once["noun"])
         if not named & about:
             return once[0]
     if not _UNIVERSALS.isdisjoint(map(fold, said)):
@@ -196,12 +232,18 @@ def find_widened(sentence: str, text: str) -> str:
     for at, token in enumerate(told):
         if fold(token) not in _UNIVERSALS:
             continue
-        nouns = _name_content(" ".join(told[at + 1 : at + 1 + _LABEL_WORDS]))
+        nouns = name_content(" ".join(told[at + 1 : at + 1 + _LABEL_WORDS]))
         for determiner, kind, noun in zip(said, said[1:], said[2:], strict=False):
-            is_named = fold(determiner) in _DETERMINERS and bool(_name_content(noun) & nouns)
-            if is_named and (narrower := _name_content(kind)) and not narrower & about:
+            is_named = fold(determiner) in _DETERMINERS and bool(name_content(noun) & nouns)
+            if is_named and (narrower := name_content(kind)) and not narrower & about:
                 return f"{kind} {noun}"
     return ""
+
+
+def introduces_text(lead: str, text: str) -> bool:
+    """Return whether what stands before a colon speaks of words (“put into the tooltip:”), and the text does not."""
+    tokens = [fold(word) for word in words(lead)]
+    return not _WORDING.isdisjoint(tokens) and not name_content(lead) & name_content(text)
 
 
 def introduces_others(lead: str) -> bool:
@@ -213,7 +255,7 @@ def introduces_others(lead: str) -> bool:
     return is_said or not _THEIRS.isdisjoint(tokens[:1])
 
 
-def _name_content(text: str) -> frozenset[str]:
+def name_content(text: str) -> frozenset[str]:
     """The content of a phrase without articles and adverbs, which name nothing."""
     tokens = [token for token in words(text) if fold(token) not in _DETERMINERS | _FREQUENCIES]
     named = [token for token in tokens if len(token) > 1 and not is_stop_word(token)]
@@ -241,37 +283,66 @@ def _find_subject(sentence: str) -> frozenset[str]:
         return frozenset()
     is_plural = nouns[0].endswith("s") and not nouns[0].endswith("ss")
     named = 1 if is_plural or determiner in WORDS.list_words("quantifiers") else _LABEL_WORDS
-    return _name_content(" ".join(nouns[:named]))
+    return name_content(" ".join(nouns[:named]))
 
 
 def _is_past(text: str, tokens: Iterable[str]) -> bool:
     return WORDS["used to"].search(text) is not None or not _PAST.isdisjoint(tokens)
 
 
-def _is_irreal(token: str) -> bool:
+def is_irreal(token: str) -> bool:
+    """Return whether a folded word tells what would be."""
     return token in _IRREAL or token.endswith(_IRREAL_ENDINGS)
 
 
 def limits(before: str, after: str) -> str:
     """Return the part of a sentence next to a quoted part that negates or limits it; empty if none does."""
-    ahead, behind = words(before)[-_NEAR_WORDS:], words(after)[:_NEAR_WORDS]
+    return _find_limit_before(before) or _find_limit_behind(after)
+
+
+def _find_limit_before(before: str) -> str:
     clauses = CLAUSE_BREAK.split(before)
-    if any(map(is_negation, words(clauses[-1])[-_NEAR_WORDS:])):
-        return " ".join(ahead)
+    last = clauses[-1]
+    if _is_spoken_of(last) or any(map(is_negation, words(last)[-_NEAR_WORDS:])):
+        return last
     named = [clause for clause in clauses if words(clause)]
-    if named and not words(clauses[-1]):
+    if named and not words(last):
         is_heading = before.rstrip(" \t\n-*").endswith((":", "："))
         is_over = fold(words(named[-1])[-1]) in _WAS
         if _begins_condition(named[-1]) or (is_heading and (is_over or has_negation(named[-1]))):
             return named[-1]
-    if _begins_condition(clauses[-1]):
-        return clauses[-1]
-    if any(fold(word) in _CONDITIONS for word in behind[:2]):
-        return after
+    return last if _begins_condition(last) else ""
+
+
+def _is_spoken_of(lead: str) -> bool:
+    """Return whether what a clause goes on with is no statement: it is doubted, hoped, or a name: “I doubt that …”."""
+    tokens = [fold(word) for word in words(lead)]
+    governed = max((at for at, token in enumerate(tokens) if token in _COMPLEMENTIZERS), default=0)
+    if _FACTIVE.isdisjoint(tokens) and (
+        any(map(is_negation, tokens[:governed])) or not _FEELING.isdisjoint(tokens[:governed])
+    ):
+        return True
+    return not _NAMING.isdisjoint(tokens[-_LABEL_WORDS:])
+
+
+def _find_limit_behind(after: str) -> str:
+    behind = words(after)[:2]
     corrected = next((clause for clause in CLAUSE_BREAK.split(after) if words(clause)), "")
-    if corrected and {*map(fold, words(corrected))} <= _CORRECTIONS | _INTERJECTIONS:
+    is_corrected = corrected and {*map(fold, words(corrected))} <= _CORRECTIONS | _INTERJECTIONS
+    is_denied = behind and WORDS["negation signs"].match(after.strip())
+    if any(fold(word) in _CONDITIONAL for word in behind) or is_corrected or is_denied:
         return after
-    return after if behind[:1] and WORDS["negation signs"].match(after.strip()) else ""
+    return _find_exception(after)
+
+
+def _find_exception(after: str) -> str:
+    """Return the clause behind quoted words that takes something out of them: “…, but not in YAML”, “…, except guests”."""
+    for clause in CLAUSE_BREAK.split(after):
+        tokens = [fold(word) for word in words(clause)]
+        denies = tokens[:1] and tokens[0] in _ADVERSATIVES and any(map(is_negation, tokens[1:2]))
+        if denies or not _EXCEPTING.isdisjoint(tokens[:1]):
+            return clause
+    return ""
 
 
 def retracts(following: str) -> str:
@@ -300,7 +371,51 @@ def _denies_nothing_named(clause: str) -> bool:
 
 
 def _begins_condition(clause: str) -> bool:
-    return any(fold(word) in _CONDITIONS for word in words(clause)[:2])
+    return any(fold(word) in _CONDITIONAL for word in words(clause)[:2])
+
+
+def keeps_limit(limit: str, text: str) -> bool:
+    """Return whether a text says what limits a statement; of a condition most, or as a condition."""
+    told = frozenset(content_stems(text))
+    conditions = list(_list_condition_heads(limit))
+    if not conditions:
+        return not told.isdisjoint(content_stems(limit))
+    return all(_keeps_condition(head, text, told) for head in conditions)
+
+
+def find_lost_condition(sentence: str, text: str) -> tuple[str, ...]:
+    """Return the first content stems of a condition of a sentence that a text of it leaves out."""
+    said, told = Counter(content_stems(sentence)), frozenset(content_stems(text))
+    for head in _list_condition_heads(sentence, reads_when=False):
+        # “Keep the existing one if it exists” says nothing more with its condition.
+        own = tuple(one for one in head if said[one] == 1)
+        if own and not _keeps_condition(head, text, told):
+            return own
+    return ()
+
+
+def _list_condition_heads(sentence: str, *, reads_when: bool = True) -> Iterator[tuple[str, ...]]:
+    """Yield the first content stems of each condition; a bare “when …” may tell what happens anyway."""
+    for clause in CLAUSE_BREAK.split(sentence):
+        tokens = words(clause)
+        folded = [fold(token) for token in tokens]
+        for at, token in enumerate(folded):
+            leads = _LIMITS | _LEADS if reads_when else _LIMITS
+            is_first = at == 0 and reads_when
+            is_when = token in _CONDITIONAL and (is_first or folded[max(at - 1, 0)] in leads)
+            if (token in _CONDITIONS and (at == 0 or token not in _REFLEXIVES)) or is_when:
+                rest = [word for word in tokens[at + 1 :] if not is_stop_word(word)]
+                head = tuple(dict.fromkeys(content_stems(" ".join(rest)) if rest else ()))
+                if not _IDLE_CONDITIONS.issuperset(head):
+                    yield head[:_CONDITION_STEMS]
+
+
+def _keeps_condition(head: tuple[str, ...], text: str, told: frozenset[str]) -> bool:
+    kept = [one for one in head if one in told]
+    marks = (_CONDITIONAL | _LIMITS) - _REFLEXIVES
+    is_marked = any(fold(word) in marks for word in words(text))
+    wanted = (len(head) + 1) // 2 if len(head) > _SHORT_CONDITION else len(head)
+    return not told.isdisjoint(head[:2]) and (is_marked or len(kept) >= wanted)
 
 
 def begins_with_denial(text: str) -> bool:
@@ -363,16 +478,27 @@ def _denied_windows(text: str, *, is_strict: bool = False) -> Iterator[frozenset
                 ahead = (
                     t for t in tokens[at + 1 :] if (not is_stop_word(t) if is_strict else content_stems(t))
                 )  # fmt: skip
-                yield _content_words(list(itertools.islice(ahead, _WINDOW_STEMS)))
+                window = _content_words(list(itertools.islice(ahead, _WINDOW_STEMS)))
+                # “The client doesn't”: what is denied stands before.
+                yield (
+                    _content_words(tokens)
+                    if _denies_last(tokens[: at + 1]) and at + 1 == len(tokens)
+                    else window
+                )
         if WORDS["negation signs"].search(clause) and not any(map(is_negation, tokens)):
             yield _content_words(tokens)
+
+
+def _denies_last(tokens: list[str]) -> bool:
+    return is_negation(tokens[-1]) and fold(tokens[-1]) not in _LIMITS
 
 
 def _list_contrasts(text: str) -> Iterator[frozenset[str]]:
     """Yield the content stems of each clause that is nothing but a denial: “not to staging”, “never npm”."""
     for clause in CLAUSE_BREAK.split(text):
         tokens = words(clause)
-        if any(map(is_negation, tokens[:1])) and (named := _content_words(tokens)):
+        is_elliptic = 1 < len(tokens) <= _NEAR_WORDS and _denies_last(tokens)
+        if (is_elliptic or any(map(is_negation, tokens[:1]))) and (named := _content_words(tokens)):
             yield named
 
 

@@ -6,8 +6,6 @@ about the same, keeps what the words deny and on what condition, and brings noth
 """
 
 import re
-import unicodedata
-from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -15,17 +13,11 @@ from typing import Any
 
 from memd.belief import polarity
 from memd.belief.arguments import find_runnable
+from memd.belief.later import find_contradiction, settles, takes_back, weighs
 from memd.belief.polarity import WORDS
-from memd.text import (
-    WORD,
-    content_stems,
-    find_sentence_ends,
-    fold,
-    is_stop_word,
-    one_line,
-    split_sentences,
-    words,
-)
+from memd.belief.quotes import QuotedPlace, find_quote, strip_unseen, words_of
+from memd.belief.scope import find_lost_scope, find_swapped
+from memd.text import content_stems, fold, is_stop_word, one_line, split_sentences, words
 
 QUOTE_CHARACTERS_MAX = 300
 _TEXT_CHARACTERS_MAX = 600
@@ -42,7 +34,6 @@ MIXED_WORD = re.compile(
 _QUESTION_END = re.compile(r"[?？;؟]\s*[\"'”’)]*\s*$")
 _TAG_QUESTION = re.compile(r"[,.]\s+[^\W\d_]{2,8}\s*[?？؟]+\s*$")
 """`…, right?` asks nothing."""
-BULLET = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s+(?=\S)")
 _TAG_WORDS_MAX = 2
 """Text that ends at most this many words before a question mark is asked, too."""
 _UNITS = {fold(word): unit for unit, row in WORDS.rows["units"].items() for word in row.split()}
@@ -158,12 +149,17 @@ def prove(claim: QuotedNote, record: SpokenRecord) -> Proof | Unproved:
         return refuse("mixed letters", mixed[0])
     if len(claim.text) > _TEXT_CHARACTERS_MAX:
         return refuse("too long")
-    found = [one for said in reversed(record.said) if (one := _find_quote(claim.quote, said))]
+    found = [
+        (said, place)
+        for allows_slips in (False, True)
+        for said in reversed(record.said)
+        if (place := find_quote(claim.quote, said.own, allows_slips=allows_slips))
+    ]
     if not found:
         return _explain_missing(claim, record)
     refusals = []
-    for said, sentence, rest in found:
-        verdict = _judge(claim, record, said, sentence, rest)
+    for said, place in found:
+        verdict = _judge(claim, record, said, place)
         if isinstance(verdict, Proof):
             return verdict
         refusals.append(verdict)
@@ -171,22 +167,26 @@ def prove(claim: QuotedNote, record: SpokenRecord) -> Proof | Unproved:
 
 
 def _judge(
-    claim: QuotedNote, record: SpokenRecord, said: Said, sentence: str, rest: tuple[str, str]
+    claim: QuotedNote, record: SpokenRecord, said: Said, place: QuotedPlace
 ) -> Proof | Unproved:
-    """Judge a note by the sentence that its quote was found in; `rest`: the sentence before and after the quote."""
+    """Judge a note by the sentences that its quote was found in."""
+    sentence, before, behind, next_sentence = place
     if any(_has_run(words_of(sentence), output) for output in record.outputs_before(said.at)):
         return refuse("in an output")
-    before, (behind, _, next_sentence) = rest[0], rest[1].rpartition("\n")
     limit = polarity.limits(before, behind) or next_sentence
-    if limit and not _content(limit) & _content(claim.text):
-        return refuse("limited")
+    lead, colon, _ = sentence.partition(":")
+    is_mentioned = bool(colon) and polarity.introduces_text(lead, claim.text)
+    if is_mentioned or (limit and not polarity.keeps_limit(limit, claim.text)):
+        return refuse("mention" if is_mentioned else "limited")
     parts = split_sentences(sentence)
     stated = [one for one in parts if not _is_asked(one, record, said)]
     asked = " ".join(one for one in parts if one not in stated)
     is_asked = WORDS["request"].search(asked) is not None and (
         _count_shared(claim.text, asked) > _count_shared(claim.text, " ".join(stated))
     )
-    is_unmarked = _asks_by_order(sentence, before, behind) and not _is_order(sentence, record, said)
+    is_unmarked = _asks_by_order(sentence, before, behind) and not any(
+        _is_order(one, record, said) for one in parts
+    )
     is_question = is_unmarked or ((is_asked or not stated) and len(words(behind)) <= _TAG_WORDS_MAX)
     if is_question or _is_taken_back(sentence, record, said):
         return refuse("question" if is_question else "taken back")
@@ -198,10 +198,15 @@ def _judge(
     basis = "\n".join(filter(None, (sentence, proposal)))
     # The “not” of “shouldn't that fail?” denies nothing.
     meant = " ".join(WORDS["request"].sub(" ", one) if _is_question(one) else one for one in stated)
+    is_undone = bool(proposal) and _is_taken_back(proposal, record, said)
     refused = (
-        _check_subject(claim, said, sentence, about)
+        (refuse("taken back") if is_undone else None)
+        or _check_subject(claim, said, sentence, about)
         or _check_choice(claim.text, sentence, said)
-        or _check_polarity(claim.text, meant or sentence, proposal)
+        or _check_polarity(
+            claim.text, meant or sentence, proposal, is_done=_was_done(sentence, record, said)
+        )
+        or (None if proposal or said.asked else _check_scope(claim, record, place))
         or _check_numbers(claim.text, record, basis)
         or _check_runnable(claim.text, record, basis if said.asked or proposal else sentence)
     )
@@ -228,15 +233,21 @@ def _asks_by_order(sentence: str, before: str, behind: str) -> bool:
 
 
 def _is_taken_back(sentence: str, record: SpokenRecord, said: Said) -> bool:
-    """Return whether the user's next words begin with a no about the same, and answer no question of the agent's."""
-    after = next((one for one in record.said if _when(one) > _when(said)), None)
-    if after is None or after.asked:
-        return False
-    between = [one.text for one in record.spoken if _when(said) < _when(one) < _when(after)]
-    if between and _QUESTION_END.search(between[-1]):
-        return False
-    first = next(filter(words, split_sentences(after.whole)), "")
-    return polarity.begins_with_denial(first) and _count_shared(first, sentence) > 0
+    """Return whether the user took back what he said: with his next words' no, or later, about the same."""
+    later = [one for one in record.said if _when(one) > _when(said) and not one.asked]
+    rest = said.whole.partition(sentence)[2]
+    if any(takes_back(one, sentence) for one in split_sentences(rest)):
+        return True
+    for number, after in enumerate(later):
+        between = [one.text for one in record.spoken if _when(said) < _when(one) < _when(after)]
+        answers = bool(between) and _QUESTION_END.search(between[-1]) is not None
+        for at, one in enumerate(filter(words, split_sentences(after.whole))):
+            is_no = number == at == 0 and not answers and polarity.begins_with_denial(one)
+            if is_no and _count_shared(one, sentence) > 0:
+                return True
+            if not _is_question(one) and takes_back(one, sentence):
+                return True
+    return False
 
 
 def _drop_mentioned_code(sentence: str, text: str) -> str:
@@ -251,69 +262,43 @@ def _is_asked(sentence: str, record: SpokenRecord, said: Said) -> bool:
 
 
 def _is_order(sentence: str, record: SpokenRecord, said: Said) -> bool:
-    """Return whether a question orders: it says please, or what it asks for was then done.
-
-    Done: files were edited before the user's next words, and he does not object.
-    """
+    """Return whether a question orders: it says please, it is settled by what he says behind it, or it was done."""
     if WORDS["please"].search(sentence):
         return True
-    later = [one for one in record.said if _when(one) > _when(said)]
-    if not later or not WORDS["request"].search(sentence):
+    rest = said.whole.partition(sentence)[2]
+    following = next(filter(words, split_sentences(rest)), "")
+    if following and settles(following):
+        return True
+    has_answered = any(_when(one) > _when(said) for one in record.said)
+    if not has_answered or not _was_done(sentence, record, said):
         return False
-    wanted, rest = WORDS["request"].sub(" ", sentence), said.whole.partition(sentence)[2]
-    return (
-        any(said.at <= at <= later[0].at for at in record.edits)
-        and not polarity.has_negation(next(filter(words, split_sentences(rest)), ""))
-        and not find_contradiction(wanted, [one.whole for one in later])
+    is_suggestion = WORDS["suggestion"].search(sentence) is not None
+    return bool(WORDS["request"].search(sentence)) or (
+        is_suggestion and _was_reported(sentence, record, said)
     )
 
 
-def strip_unseen(text: str) -> str:
-    """Strip invisible characters: of no width, of direction, soft hyphens."""
-    if text.isascii():
-        return text
-    return "".join(c for c in text if unicodedata.category(c) != "Cf")
+def _was_reported(sentence: str, record: SpokenRecord, said: Said) -> bool:
+    """Return whether the agent said of what was suggested that it did it, or in a word or two that it is done."""
+    after = next(one for one in record.said if _when(one) > _when(said))
+    told = [one.text for one in record.spoken if _when(said) < _when(one) < _when(after)]
+    return any(len(words(one)) <= _TAG_WORDS_MAX or _count_shared(one, sentence) for one in told)
 
 
-def words_of(text: str) -> list[str]:
-    """Return the words of a text without case, accents and marks: quotes are compared so."""
-    return [fold(word) for word in words(text)]
-
-
-def _find_quote(quote: str, said: Said) -> tuple[Said, str, tuple[str, str]] | None:
-    """Find the whole sentences that hold the quoted words, and their parts before and after the quote."""
-    wanted = words_of(quote)
-    for part in map(strip_unseen, said.own):
-        spans = [(m.start(), m.end()) for m in WORD.finditer(part)]
-        tokens = [fold(part[start:end]) for start, end in spans]
-        for at in range(len(tokens) - len(wanted) + 1):
-            if tokens[at : at + len(wanted)] != wanted:
-                continue
-            start, end = spans[at][0], spans[at + len(wanted) - 1][1]
-            first, last = _widen_to_sentences(part, start, end)
-            head = _find_introduction(part, first)
-            sentence = f"{head}{part[first:last].strip()}"
-            after = polarity.retracts(part[last : _widen_to_sentences(part, last, last + 1)[1]])
-            return said, sentence, (f"{head}{part[first:start]}", f"{part[end:last]}\n{after}")
-    return None
-
-
-def _find_introduction(text: str, at: int) -> str:
-    """Return the line with a colon that introduces what begins at `at`, maybe above other items of its list."""
-    for line in reversed(text[:at].rstrip().split("\n")):
-        if line.rstrip().endswith((":", "：")):
-            return f"{split_sentences(line)[-1]}\n"
-        if not (BULLET.match(line) and BULLET.match(text, text.rfind("\n", 0, at) + 1)):
-            break
-    return ""
-
-
-def _widen_to_sentences(text: str, start: int, end: int) -> tuple[int, int]:
-    """Return the bounds of the sentences that [start, end) lies in."""
-    ends = [0, *find_sentence_ends(text)]
-    first = max(one for one in ends if one <= start)
-    indent = len(text[first:start]) - len(text[first:start].lstrip())
-    return first + indent, min((one for one in ends if one >= end), default=len(text))
+def _was_done(sentence: str, record: SpokenRecord, said: Said) -> bool:
+    """Return whether files were edited before the user's next words, and neither he nor the agent objected."""
+    later = [one for one in record.said if _when(one) > _when(said)]
+    end = later[0].at if later else max(record.edits, default=0)
+    if not any(said.at <= at <= end for at in record.edits):
+        return False
+    wanted, rest = WORDS["request"].sub(" ", sentence), said.whole.partition(sentence)[2]
+    wanted = WORDS["suggestion"].sub(" ", wanted)
+    told = [one.text for one in record.spoken if said.at <= one.at <= end]
+    return (
+        not polarity.has_negation(next(filter(words, split_sentences(rest)), ""))
+        and not find_contradiction(wanted, [one.whole for one in later])
+        and not any(weighs(one, wanted) for text in told for one in split_sentences(text))
+    )
 
 
 def _explain_missing(claim: QuotedNote, record: SpokenRecord) -> Unproved:
@@ -348,21 +333,6 @@ def count_turns(count: int) -> str:
     return f"{count} turn{'' if count == 1 else 's'}"
 
 
-def find_contradiction(proposal: str, prompts: Sequence[str]) -> str:
-    """Return what the user said against a proposal in what followed it: the first answer denies, or any takes it up and turns it."""
-    for number, prompt in enumerate(prompts):
-        sentences = [one for one in split_sentences(prompt) if words(one)]
-        for at, sentence in enumerate(sentences):
-            is_answer = number == 0 and at == 0
-            about = _count_shared(sentence, proposal) >= _SHARED_STEMS_MIN
-            denies = polarity.has_negation(sentence) != polarity.has_negation(proposal)
-            if is_answer and polarity.begins_with_denial(sentence):
-                return sentence
-            if (about and denies) or (about and polarity.is_negated_by(proposal, sentence)):
-                return sentence
-    return ""
-
-
 def _find_about(claim: QuotedNote, record: SpokenRecord, said: Said) -> Spoken | Unproved | None:
     """The agent's text that the quoted answer belongs to: the last before it, or the dialogue's question."""
     if not words(claim.about):
@@ -377,6 +347,8 @@ def _find_about(claim: QuotedNote, record: SpokenRecord, said: Said) -> Spoken |
     since = _when(earlier[-1]) if earlier else (0, 0)
     turn = [one for one in before if _when(one) > since]
     found = next((one for one in reversed(turn) if _has_words(one.text, wanted)), None)
+    if found is None and earlier and turn and _answers_himself(claim, earlier[-1], said, turn[-1]):
+        found = Spoken(earlier[-1].event_id, earlier[-1].at, claim.about)
     if found is None:
         is_older = any(_has_words(one.text, wanted) for one in before)
         unsaid = "not in the agent's messages before his answer"
@@ -389,6 +361,14 @@ def _find_about(claim: QuotedNote, record: SpokenRecord, said: Said) -> Spoken |
         return refuse("about in an output")
     options = found.offered or tuple(_read_labels(claim.about) or _read_labels(found.text))
     return Spoken(found.event_id, found.at, claim.about, options)
+
+
+def _answers_himself(claim: QuotedNote, asked: Said, said: Said, between: Spoken) -> bool:
+    """Return whether `about` is the user's own question, to which the agent did not say no, and which he now answers."""
+    answer = split_sentences(between.text)
+    is_own = _has_words("\n".join(asked.own), words_of(claim.about))
+    is_open = not any(weighs(one, claim.about) for one in answer)
+    return is_own and is_open and not polarity.begins_with_denial("\n".join(said.own))
 
 
 def _asks_another(message: str, about: str) -> bool:
@@ -480,7 +460,7 @@ def _read_labels(about: str) -> list[tuple[str, str]]:
     return [(match[1], match[2]) for match in WORDS["label"].finditer(about)]
 
 
-def _check_polarity(text: str, sentence: str, proposal: str) -> Unproved | None:
+def _check_polarity(text: str, sentence: str, proposal: str, *, is_done: bool) -> Unproved | None:
     if polarity.is_negated_by(sentence, text):
         return refuse("opposite")
     if (
@@ -490,18 +470,24 @@ def _check_polarity(text: str, sentence: str, proposal: str) -> Unproved | None:
         and not polarity.has_negation(text)
     ):
         return refuse("answered no")
-    told, said = _content(text), Counter(content_stems(sentence))
-    for condition in polarity.list_conditions(sentence):
-        # “Keep the existing one if it exists” says nothing more with its condition.
-        own = {stem for stem in condition if said[stem] == 1}
-        if own and not own & told:
-            return refuse("condition")
-    if lost := polarity.find_lost_frame(sentence, text):
+    if polarity.find_lost_condition(sentence, text):
+        return refuse("condition")
+    if lost := polarity.find_lost_frame(sentence, text, is_done=is_done):
         return refuse("frame", lost)
     if not proposal and polarity.turns_order(sentence, text):
         return refuse("turned order")
     widened = "" if proposal else polarity.find_widened(sentence, text)
     return refuse("widened", widened) if widened else None
+
+
+def _check_scope(claim: QuotedNote, record: SpokenRecord, place: QuotedPlace) -> Unproved | None:
+    """Refuse a text that says of more, or of something else, what the user confined to one thing."""
+    text, own = claim.text, record.list_own(f"{place.sentence}\n{claim.quote}")
+    if lost := find_lost_scope(*place[:3], text):
+        return refuse("widened", lost)
+    if swapped := find_swapped(place.sentence, text, own):
+        return refuse("swapped", swapped)
+    return None
 
 
 def _check_choice(text: str, sentence: str, said: Said) -> Unproved | None:
@@ -521,8 +507,7 @@ def _check_choice(text: str, sentence: str, said: Said) -> Unproved | None:
 
 def _check_numbers(text: str, record: SpokenRecord, basis: str) -> Unproved | None:
     """Refuse a number in the place of the one that the user gave."""
-    own = set(_NUMBER.findall(record.list_own(basis)))
-    said, told = set(_NUMBER.findall(basis)), set(_NUMBER.findall(text))
+    own, said, told = map(_list_numbers, (record.list_own(basis), basis, text))
     if told - own and said - told:
         return refuse("number", min(told - own))
     measured = _list_measures(basis)
@@ -530,6 +515,18 @@ def _check_numbers(text: str, record: SpokenRecord, basis: str) -> Unproved | No
         if units.isdisjoint(measured.get(number, units)):
             return refuse("number", f"{number} of that unit")
     return None
+
+
+def _list_numbers(text: str) -> set[str]:
+    """Return the numbers of a text, those that are written as words among them: “twenty four” is 24, too."""
+    found, before = set(_NUMBER.findall(text)), ""
+    for token in map(fold, words(text)):
+        number = WORDS.rows["numerals"].get(token, "")
+        if number and before.endswith("0") and len(number) < len(before):
+            found.add(str(int(before) + int(number)))
+        found |= {number} - {""}
+        before = number
+    return found
 
 
 def _list_measures(text: str) -> dict[str, set[str]]:

@@ -10,19 +10,10 @@ from dataclasses import replace
 from typing import Any
 
 from memd.belief import supersede
+from memd.belief.later import find_contradiction
 from memd.belief.notes import name_proof, split_note
-from memd.belief.proof import (
-    Proof,
-    QuotedNote,
-    Said,
-    Spoken,
-    SpokenRecord,
-    Unproved,
-    find_contradiction,
-    prove,
-    refuse,
-    words_of,
-)
+from memd.belief.proof import Proof, QuotedNote, Said, Spoken, SpokenRecord, Unproved, prove, refuse
+from memd.belief.quotes import find_quote, words_of
 from memd.belief.rejections import leave_retracted
 from memd.distill.assertions import read_sentence
 from memd.distill.edits import EDIT_TOOLS
@@ -137,7 +128,11 @@ def read_record(tx: Connection, session_id: int, claim: QuotedNote) -> SpokenRec
     """Read what was said in a session, and which outputs of tools have words of the claim."""
     record = events.spoken_record(tx, session_id)
     story = read_story(record, EpisodeContext())
-    rare = max((*claim.quote.split(), *claim.about.split()), key=len, default="")
+    said = tuple(_keep_command_arguments(list_said(story), record))
+    # A slip in the quote must not hide where the words come from.
+    typed = (find_quote(claim.quote, one.own, allows_slips=True) for one in said)
+    quoted = next((one.sentence for one in typed if one), claim.quote)
+    rare = max((*quoted.split(), *claim.about.split()), key=len, default="")
     found = events.results_containing(tx, session_id, rare, _OUTPUTS_MAX) if rare else []
     outputs = [
         (one.at, "\n".join(_list_strings([one.payload.get(key) for key in _OUTPUT_KEYS])))
@@ -145,7 +140,6 @@ def read_record(tx: Connection, session_id: int, claim: QuotedNote) -> SpokenRec
     ]
     if outputs and (since := _find_typed_earlier(tx, session_id, claim.quote)) is not None:
         outputs = [(at, text) for at, text in outputs if at < since]
-    said = tuple(_keep_command_arguments(list_said(story), record))
     edits = [at for tool, at in usage.tools_after(tx, session_id, 0) if tool in EDIT_TOOLS]
     return SpokenRecord(said, tuple(list_spoken(story)), outputs, edits)
 

@@ -11,7 +11,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
-from memd.belief.proof import words_of
+from memd.belief.quotes import words_of
 from memd.belief.rejections import leave_retracted
 from memd.config import NotesConfig
 from memd.distill.episodes import EpisodeContext, Story, read_story

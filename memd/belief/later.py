@@ -1,0 +1,121 @@
+"""What later words do to earlier ones: they take back, contradict, settle, or weigh. Pure."""
+
+import re
+from collections.abc import Sequence
+
+from memd.belief import polarity
+from memd.belief.polarity import WORDS, list_folded
+from memd.text import content_stems, fold, is_stop_word, split_sentences, stem, words
+
+_ABOUT_STEMS_MIN = 2
+_BEFORE_ORDER = (
+    list_folded("interjections")
+    | list_folded("before a choice")
+    | list_folded("fillers")
+    | {"i", "we", "you", "please"}
+)
+_MOVING = frozenset(
+    {"go", "put", "switch", "change", "turn", "bring", "take", "set", "move", "roll", "get"}
+)
+_CHANGING = frozenset(
+    map(
+        stem,
+        (
+            *WORDS.list_words("change verbs"),
+            *WORDS.list_words("modals"),
+            *WORDS.list_words("corrections"),
+            "be",
+            "go",
+        ),
+    )
+)
+_TAKING_BACK = list_folded("verbs that take back")
+_SETTLING = list_folded("settling verbs")
+_NUMBER_WORD = re.compile(r"\d+(?:[.,]\d+)*\Z")
+
+
+def takes_back(later: str, sentence: str) -> bool:
+    """Return whether a later sentence takes back an earlier one: it undoes it, denies it, or gives its number anew."""
+    said, mine = frozenset(content_stems(sentence)), frozenset(content_stems(later))
+    shared = said & mine
+    clauses = [clause for clause in polarity.CLAUSE_BREAK.split(later) if words(clause)]
+    undoes = any(map(_undoes, clauses)) or WORDS["another mind"].search(later) is not None
+    if shared and undoes:
+        return True
+    if (
+        len(shared) > 1
+        and polarity.has_negation(later)
+        and polarity.is_negated_by(sentence, later)
+        and _orders(later)
+    ):
+        return True
+    return _gives_anew(said, mine, later)
+
+
+def _undoes(clause: str) -> bool:
+    """Return whether a clause begins with a verb that takes back: “forget the cache”, “go back to …”, or is a bare no."""
+    tokens = [fold(word) for word in words(clause)]
+    at = next((n for n, one in enumerate(tokens) if one not in _BEFORE_ORDER), len(tokens))
+    first, rest = tokens[at : at + 1], tokens[at + 1 : at + 4]
+    is_back = first and first[0] in _MOVING and "back" in rest
+    return bool(first) and (first[0] in _TAKING_BACK or bool(is_back))
+
+
+def _orders(text: str) -> bool:
+    """Return whether a sentence has a clause that begins with a denial: “do not …”, “never …”."""
+    return any(
+        polarity.begins_with_denial(one) or _starts_denied(one)
+        for one in polarity.CLAUSE_BREAK.split(text)
+    )
+
+
+def _starts_denied(clause: str) -> bool:
+    tokens = [word for word in words(clause) if fold(word) not in _BEFORE_ORDER]
+    return any(map(polarity.is_negation, tokens[:2])) and not is_stop_word(tokens[-1])
+
+
+def _gives_anew(said: frozenset[str], mine: frozenset[str], later: str) -> bool:
+    """Return whether a short sentence gives another number to what an earlier one gave one: “raise the cap to 400”."""
+    was, now = ({one for one in side if _NUMBER_WORD.match(one)} for side in (said, mine))
+    named = {one for one in mine - now if one not in _CHANGING}
+    is_about = bool(named) and named <= said and not said.isdisjoint(named)
+    return (
+        bool(was and now) and was.isdisjoint(now) and is_about and not later.rstrip().endswith("?")
+    )
+
+
+def settles(following: str) -> bool:
+    """Return whether a sentence behind a question answers it with an order: “do that first”, “go ahead”, “let's”."""
+    clauses = [one for one in polarity.CLAUSE_BREAK.split(following) if words(one)]
+    first = [fold(word) for word in words(clauses[0])] if clauses else []
+    is_order = first[:2] == ["go", "ahead"] or not _SETTLING.isdisjoint(first[:1])
+    takes_up = is_order and not polarity.ANAPHORS.isdisjoint(first)
+    return takes_up or polarity.is_assent(clauses[0] if clauses else "")
+
+
+def weighs(told: str, proposal: str) -> bool:
+    """Return whether the agent's sentence argues about a proposal instead of telling that it is done."""
+    about = frozenset(content_stems(proposal)) & frozenset(content_stems(told))
+    tokens = [fold(word) for word in words(told)]
+    is_open = any(map(polarity.is_irreal, tokens)) and polarity.has_negation(told)
+    return polarity.begins_with_denial(told) or (
+        bool(about) and (is_open or polarity.is_negated_by(proposal, told))
+    )
+
+
+def find_contradiction(proposal: str, prompts: Sequence[str]) -> str:
+    """Return what the user said against a proposal in what followed it: the first answer denies, or any takes it up and turns it."""
+    for number, prompt in enumerate(prompts):
+        sentences = [one for one in split_sentences(prompt) if words(one)]
+        for at, sentence in enumerate(sentences):
+            is_answer = number == 0 and at == 0
+            about = (
+                len(frozenset(content_stems(sentence)) & frozenset(content_stems(proposal)))
+                >= _ABOUT_STEMS_MIN
+            )
+            denies = polarity.has_negation(sentence) != polarity.has_negation(proposal)
+            if is_answer and polarity.begins_with_denial(sentence):
+                return sentence
+            if (about and denies) or (about and polarity.is_negated_by(proposal, sentence)):
+                return sentence
+    return ""
