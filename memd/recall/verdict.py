@@ -12,6 +12,7 @@ question stands in any of them; in a language whose function words and endings m
 even a part of a word does.
 """
 
+import difflib
 import itertools
 import operator
 import re
@@ -52,7 +53,7 @@ QUESTION_WORDS_MAX = 8
 FOUND_COVERAGE, NOTHING_COVERAGE = 0.45, 0.15
 """Of the questions with an answer nine in ten have a hit above the first, and one in a hundred has none above the second."""
 FOUND_MEANT_COVERAGE = 0.3
-"""The same for a page on which a learned model finds a memory nearer than sentences about anything: what was never discussed
+"""The same for a memory that a learned model finds nearer than sentences about anything: what was never discussed
 is near something, too, in a vault about one thing."""
 NAMED_COVERAGE, NAMED_NOTHING_COVERAGE = 0.75, 0.3
 """The same where the question has a name that no memory has: without it the rest of the words must nearly all be there."""
@@ -66,6 +67,8 @@ _PRESENT = 0.5
 """A word is there if so much of it is."""
 _CORRECTED = 0.4
 """What a word counts that stands there in another spelling."""
+_LIKE_MIN = 0.82
+"""The least share of letters in common by which a term may be the one that was meant."""
 _SCATTERED = 0.5
 """What a word counts that a long memory has, but not where it has most of the question."""
 _UNKNOWN_FORM = 0.6
@@ -415,17 +418,19 @@ def _decide_verdict(  # noqa: PLR0911  # the cases in their order
 
     is_english = may_be_english([token.lower() for token in WORD.findall(evidence.text)])
     found = [_measure_coverage(asked, hit, evidence, is_english=is_english) for hit in hits]
-    best = max(found, key=lambda one: (one.shown, not one.is_chance))
     missing = [word for word in asked if not _is_known(word, found, evidence)]
     has_unknown_name = any(word.is_name for word in missing)
-    is_meant = any(hit.summary.id in (evidence.meant or ()) for hit in hits)
+    meant = [hit.summary.id in (evidence.meant or ()) for hit in hits]
 
-    least = FOUND_MEANT_COVERAGE if is_meant else FOUND_COVERAGE
-    least = NAMED_COVERAGE if has_unknown_name else least
-    # To a model of English, what is in the language of the question is near it whatever it says.
-    may_be_chance = best.is_chance and not (is_meant and is_english)
-    least = max(least, _ALONE_COVERAGE) if may_be_chance else least
-    if best.shown >= least:
+    def has_enough(one: _Found, *, is_meant: bool) -> bool:
+        least = FOUND_MEANT_COVERAGE if is_meant else FOUND_COVERAGE
+        least = NAMED_COVERAGE if has_unknown_name else least
+        # To a model of English, what is in the language of the question is near it whatever it says.
+        may_be_chance = one.is_chance and not (is_meant and is_english)
+        return one.shown >= (max(least, _ALONE_COVERAGE) if may_be_chance else least)
+
+    is_meant = any(meant)
+    if any(has_enough(one, is_meant=its) for one, its in zip(found, meant, strict=True)):
         return "found", _explain_found(asked, hits[0], found[0], is_meant=is_meant)
 
     limit = NAMED_NOTHING_COVERAGE if has_unknown_name else NOTHING_COVERAGE
@@ -459,8 +464,8 @@ def _measure_coverage(
         elif own == 1.0 or not others.isdisjoint(has):
             share = words = 1.0
         elif is_english:
-            is_corrected = has.intersection(evidence.corrected.get(fold(word.text), ()))
-            share = words = max(own, _CORRECTED if is_corrected else 0.0)
+            meant = evidence.corrected.get(fold(word.text), ())
+            share = words = max(own, _CORRECTED if _is_misspelt(word, meant, has, shown) else 0.0)
         else:
             share, words = shown.share_of(word)
             share = max(own, share * (1.0 if is_alike else _FORM_ELSEWHERE))
@@ -480,6 +485,23 @@ def _measure_coverage(
     if evidence.has_phrases and coverage_of(hit) > covered:
         return _Found(shares, coverage_of(hit), coverage_of(hit), is_chance=False)
     return _Found(shares, covered, visible, is_chance)
+
+
+def _is_misspelt(
+    word: QuestionWord, meant: Sequence[str], has: Container[str], shown: ShownText
+) -> bool:
+    """Return whether a hit has what a word was probably meant to be: one like it, one that it is part of, or two that it joins.
+
+    Two letters away stand other words, too: `translations` and `transparent`, and `database` is not `data` and `base`.
+    """
+    own, stem = fold(word.text), word.terms[0]
+    near = (
+        one
+        for one in meant
+        if own in one or difflib.SequenceMatcher(None, stem, one).ratio() >= _LIKE_MIN
+    )
+    joined = (f"{own[:cut]} {own[cut:]}" for cut in range(2, len(own) - 1))
+    return any(one in has for one in near) or any(map(shown.has_phrase, joined))
 
 
 def _list_stems_in_other_languages(word: QuestionWord, evidence: Evidence) -> frozenset[str]:

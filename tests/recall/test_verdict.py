@@ -1,9 +1,12 @@
 """Whether an answer answers: found, weak or nothing, through the real search."""
 
+from dataclasses import replace
+
 import pytest
 
 from memd.models import Kind
-from memd.recall.verdict import read_words
+from memd.recall.types import Question
+from memd.recall.verdict import judge_answer, read_words
 from tests.indexed_vault import IndexedVault
 from tests.tables import every_row
 
@@ -55,6 +58,41 @@ async def test_a_question_in_another_language_is_never_nothing(library):
 async def test_a_misspelt_word_counts_as_the_word_that_it_meant(library):
     answer = await library.ask("where do sesions live in Redis")
     assert answer.verdict == "found"
+
+
+@pytest.mark.parametrize(
+    ("question", "looked_for"),
+    [
+        ("which database stores the gallery", "data"),
+        ("translations of the gallery that it stores", "transparent"),
+    ],
+)
+async def test_a_word_that_only_resembles_others_is_not_one_that_was_meant(
+    db, question, looked_for
+):
+    library = IndexedVault(db)
+    for i in range(40):
+        library.put(
+            f"Theme {i} of the gallery", f"It {'stores' if i < 8 else 'shows'} picture {i}."
+        )
+    library.put("The gallery stores themes", "They are based on data behind a transparent layer.")
+    answer = await library.ask(question)
+    assert any(looked_for in note for note in answer.notes)
+    assert answer.verdict == "weak"
+
+
+async def test_what_a_model_finds_near_counts_for_the_memory_that_it_is_and_for_no_other(library):
+    porter = library.put("Heavy parcels go to the porter", days_ago=2)
+    attic = library.put("The attic upstairs is dusty", days_ago=1)
+    question = "who carries heavy parcels upstairs on weekends"
+    answer = await library.ask(question)
+    judged = {}
+    for number in (porter, attic):
+        evidence = replace(answer.evidence, meant=frozenset({number}))
+        judged[number] = judge_answer(
+            replace(answer, evidence=evidence), Question(question, now=answer.hits[0].summary.at)
+        ).verdict
+    assert judged == {porter: "found", attic: "weak"}
 
 
 async def test_an_empty_vault_knows_nothing_and_says_so(db):
