@@ -17,6 +17,7 @@ from memd.distill.proof.objections import claims_fix
 from memd.distill.text import is_question, split_sentences
 from memd.index import entities
 from memd.injection.choice import TITLES_CACHED, CandidateGroup, measure_age
+from memd.injection.learned import is_told
 from memd.models import Authority, Kind
 from memd.store.session_context import COMMITS, LEFT_OPEN
 from memd.store.types import ContextCandidate
@@ -48,10 +49,15 @@ _ASIDE = re.compile(r"\s+\([^()`]+\)(?=[\s,.;:]|$)")
 _CLAUSE_WORDS_MIN = 3
 """Words before a colon without which they only name what follows it."""
 _REASON = re.compile(
-    r",?\s+(?:because|since|so that|in order to|although|even though)\s|,\s+(?:as|like|e\.g\.|i\.e\.)\s",
+    r",?\s+(?:because|weil|parce que|porque|perché|omdat|ponieważ|потому что)\s"
+    r"|,?\s+(?:since|so that|in order to|although|even though)\s|,\s+(?:as|like|e\.g\.|i\.e\.)\s",
     re.IGNORECASE,
 )
 """Where a sentence begins to say why, and has said what."""
+_BECAUSE = re.compile(
+    r"\b(?:because|weil|parce qu(?:e\b|['’])|porque|perché|omdat|ponieważ|потому что)",
+    re.IGNORECASE,
+)
 _REST = re.compile(
     r"[;:]\s+|\s+[–—]\s+|,\s+(?:so|while|where|\w{3,}ing)\s|,?\s+(?:instead of|rather than|which|whereas)\s",
     re.IGNORECASE,
@@ -158,11 +164,28 @@ def write_statements(one: ContextCandidate) -> Iterator[str]:
     Work is told by the commits that it made, which were written for strangers; an answer with its question.
     """
     if one.commits and one.kind in OUTCOME_KINDS and one.authority is not Authority.USER_HAND:
-        yield one_line("; ".join(one.commits[-_COMMITS_SHOWN:]), TITLE_CHARACTERS)
+        told = one_line("; ".join(one.commits[-_COMMITS_SHOWN:]), TITLE_CHARACTERS)
+        reason = _find_reason(one)
+        if reason and len(told) + len(reason) + 2 <= TITLE_CHARACTERS:
+            yield f"{told}, {reason}"
+        yield told
         one = replace(one, commits=())
         if not _tells_work(one) or count_content_words(_CODE.sub(" ", one.title)) < _STATEMENT_WORDS_MIN:  # fmt: skip
             return
     yield _write_statement(one)
+
+
+def _find_reason(one: ContextCandidate) -> str:
+    """The reason that the answer gives for what was committed, from `because` on; empty if it gives none, or tells it already."""
+    done = content_stems(" ".join(one.commits))
+    for sentence in split_sentences(read_answer(one.body)):
+        found = _BECAUSE.search(sentence)
+        before = sentence[: found.start()] if found else ""
+        if found and not denies(before) and not set(done).isdisjoint(content_stems(before)):
+            reason = sentence[found.start() :].strip(" .*_")
+            is_unfit = reason.endswith("…") or _is_open(reason) or _ADDRESS.search(reason)
+            return "" if is_unfit or is_told(reason, one.commits) else reason
+    return ""
 
 
 def _write_statement(one: ContextCandidate) -> str:

@@ -124,6 +124,16 @@ def test_reports_that_were_dealt_with_and_answers_of_a_few_words_are_not_told(be
     assert "totals are not shown" not in said
 
 
+def test_a_start_tells_beside_a_commit_why_the_work_was_done_so(begin):
+    work(begin, "Cache the tiles", "Map tiles are cached for a day because the tile server limits us.", commit="Cache map tiles for a day")  # fmt: skip
+    work(begin, "Sort the list", "The list of towns is sorted. I left the rest, because it is not mine.", commit="Sort the list of towns")  # fmt: skip
+    work(begin, "Round it", "Totals are not rounded twice any more because you asked for it.", commit="Round totals once")  # fmt: skip
+    _, told = begin()
+    assert "Cache map tiles for a day, because the tile server limits us (app.py)" in told
+    assert "Sort the list of towns (app.py)" in told
+    assert "Round totals once (app.py)" in told
+
+
 def test_words_that_later_words_or_work_end_are_not_told(begin):
     session, _ = begin()
     session.asks("Thumbnails should live on the old file server.")
