@@ -205,7 +205,10 @@ def _find_change(
     change = find_value_change(older, newer)
     if change is None and are_orders:
         change = find_replaced_order(older, newer, turns=turns)
-    return change or find_moved(older, newer, turns=turns)
+    if change is not None and change.is_whole:
+        return change
+    moved = find_moved(older, newer, turns=turns)
+    return moved if moved is not None and moved.is_whole else change or moved
 
 
 def _change_type(newer: Summary, older: Summary, change: ValueChange) -> EdgeType:

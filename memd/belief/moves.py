@@ -23,7 +23,14 @@ _LANGUAGES = frozenset(map(word_key, ("english", *LATIN_LANGUAGES)))
 _PLACE_MAX = 4
 """Content words of a place."""
 _PLACE_TYPES = frozenset(
-    {TokenType.PATH, TokenType.IDENTIFIER, TokenType.WORD, TokenType.NUMBER, TokenType.VERSION}
+    {
+        TokenType.PATH,
+        TokenType.IDENTIFIER,
+        TokenType.WORD,
+        TokenType.NUMBER,
+        TokenType.VERSION,
+        TokenType.SYMBOL,
+    }
 )
 
 
@@ -82,10 +89,12 @@ def _replaces(old: _Placement, new: _Placement, *, turns: bool) -> bool:
 
 def _are_alike(old: _Placement, new: _Placement) -> bool:
     """Return whether two places are of one sort: a thing may have a format, a language and a directory at once."""
-    are_paths = (any(t.type is TokenType.PATH for t in one.place) for one in (old, new))
-    are_formats = (bool(one.place_keys & _FORMATS) for one in (old, new))
-    are_languages = (bool(one.place_keys & _LANGUAGES) for one in (old, new))
-    return all(len(set(pair)) == 1 for pair in (are_paths, are_formats, are_languages))
+    was_path, is_path = (any(t.type is TokenType.PATH for t in one.place) for one in (old, new))
+    are_formats, are_languages = (
+        bool(old.place_keys & words) is bool(new.place_keys & words)
+        for words in (_FORMATS, _LANGUAGES)
+    )
+    return (was_path or not is_path) and are_formats and are_languages
 
 
 def _read_placement(clause: Clause) -> _Placement | None:

@@ -91,6 +91,11 @@ def desk(db, clock):
             ["Keep the bookings in SQLite", "Move the booking mails to Postgres"],
         ),
         (
+            "We decided to put the spam filter in nginx.",
+            "We decided to put the spam filter in the gateway from now on.",
+            ["Put the spam filter in the gateway from now on"],
+        ),
+        (
             "We decided to keep the recipes in JSON.",
             "We decided to move the recipes to content/recipes.",
             ["Keep the recipes in JSON", "Move the recipes to content/recipes"],
