@@ -4,12 +4,15 @@ A sentence is left out if it only steers, asks, is bound to its turn or says not
 ended it.
 """
 
+import re
 from collections.abc import Sequence
 
 from memd.belief.changes import StandingStatement, find_outdated
 from memd.belief.decide import changes_sentence
 from memd.belief.rejections import leave_retracted
 from memd.distill.episodes import EpisodeContext, read_story
+from memd.distill.own_words import VERBS
+from memd.distill.text import strip_politeness
 from memd.distill.vetoes import is_for_this_time
 from memd.injection import lines
 from memd.injection.learned import (
@@ -24,12 +27,22 @@ from memd.machine_text import USER, find_prompt_origin
 from memd.models import Authority
 from memd.store import events, projects, session_context
 from memd.store.database import Connection
-from memd.text import content_stems, one_line
+from memd.text import content_stems, first_word, one_line
 
 _SESSIONS, _PROMPTS = 10, 40
 _WORK_MAX = 200
 _ANSWER_WORDS_MAX = 4
 """Content words of an answer that says little without its question."""
+_CONTENT_MIN = 5
+"""Content words from which an order says more than what was at hand. By this and the next, 32 of 525 late sentences of seven
+people went, of which none was wanted; of all, one in nine was."""
+_OF_ONE_CHANGE = re.compile(
+    r"\b(?:the|this|that|my|your|our|current|other)\s+(?:[\w./-]+\s+){0,2}"
+    r"(?:pr|pull request|merge request|branch|commit|worktree)\b(?! (?:messages?|names?|titles?))"
+    r"|\bpr (?:feedback|comments?|checks?)\b|\bto (?:main|master|remote|origin|upstream)\b",
+    re.IGNORECASE,
+)
+"""Talk of one change on its way, which arrives."""
 _QUESTION_MARKS = ("?", "？", "؟", "\u037e")
 
 
@@ -53,6 +66,7 @@ def choose_late(  # noqa: PLR0913  # what is known besides
         and not _is_question(one.text)
         and not is_for_this_time(one.text)
         and lines.stands_alone(one.text)
+        and (lines.limits(one.text) or _says_enough(one.text))
     ]
     since = min((one.at for one in chosen), default=now)
     work = session_context.work_on_prompts(tx, project_id, since, _WORK_MAX)
@@ -67,6 +81,13 @@ def choose_late(  # noqa: PLR0913  # what is known besides
 
     standing = _leave_overruled(list(filter(stands, chosen)), noted, project_id)
     return _leave_retracted(tx, standing, project_id)
+
+
+def _says_enough(text: str) -> bool:
+    """Return whether a sentence that sets no limit says something beyond its turn, as far as its form tells."""
+    is_order = first_word(strip_politeness(text)) in VERBS
+    is_short = is_order and lines.count_content_words(text) < _CONTENT_MIN
+    return not is_short and not _OF_ONE_CHANGE.search(text)
 
 
 def _leave_overruled(

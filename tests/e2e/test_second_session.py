@@ -144,11 +144,17 @@ def test_words_that_later_words_or_work_end_are_not_told(begin):
     session.ends("All right.")
     session.asks("Here is what the page of orders has to show:\n\nthe total")
     session.ends("I see.")
+    session.asks(
+        "Rename the helper module. The new footer goes directly to main once its branch is green."
+    )
+    session.ends("I have not begun.")
     said = begin()[1].partition("Said lately")[2]
     assert "Italian names are still missing" in said
     assert "old file server" in said
     assert "print each query" not in said
     assert "has to show" not in said
+    assert "helper module" not in said
+    assert "footer" not in said
     work(begin, "next one", "City names are complete.", commit="Add Italian names to the city list")
     for topic in ("linter", "formatter", "spelling", "importer"):
         work(begin, "next one", f"The {topic} is new.", commit=f"Update the {topic}")
