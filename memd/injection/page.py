@@ -511,6 +511,8 @@ _FILES_SHOWN = 3
 _OPEN_SHOWN, _OPEN_CHARACTERS = 3, 200
 _LABEL = re.compile(r"^(?:\w+ ){0,2}\w+: +")
 """The agent's own heading of what it left: the line has one."""
+_LINK = re.compile(r"\[([^\]\n]+)\]\([^)\s]+\)")
+"""A link of Markdown, whose text names what it leads to."""
 _AUTHOR_CHARACTERS = 40
 _BRANCH_CHARACTERS = 60
 
@@ -528,7 +530,8 @@ def line_of_card(
     files = _name_files(card) if width == TITLE_CHARACTERS else ""
     note = "; ".join(filter(None, (author, client, where, files, card.remark, said, card.caveat)))
     is_rule = card.kind in (Kind.INSTRUCTION, Kind.PREFERENCE)
-    title = shorten_sentence(drop_project(card.title, project), width, is_rule=is_rule)
+    named = drop_project(_LINK.sub(r"\1", card.title), project)
+    title = shorten_sentence(named, width, is_rule=is_rule)
     told = card.id, card.kind, title, card.at, card.authority
     still = card.left_open[:_OPEN_SHOWN] if width == TITLE_CHARACTERS else ()
     new = (text for text in still if not is_told(text, [title]))

@@ -285,6 +285,11 @@ async def test_a_line_names_neither_its_project_nor_a_session_s_chores(vault):
     assert "that achieves" not in text
 
 
+async def test_a_line_names_a_linked_file_by_the_text_of_its_link(vault):
+    vault.put("Prices are read in [cart.ts](/home/dev/shop/src/cart.ts) alone", kind=Kind.DECISION)
+    assert "Prices are read in cart.ts alone" in (await vault.build()).text
+
+
 async def test_where_not_all_has_room_sentences_are_shortened_and_more_are_told(vault):
     for n in range(20):
         vault.put(
