@@ -5,7 +5,9 @@ it by the same words. The newer one replaces the older one's place if its verb m
 same way and says that something turned (`now`, `instead`). In doubt there is no change, or one that is to be judged.
 """
 
+import re
 from dataclasses import dataclass
+from typing import Literal
 
 from memd.belief.changes import ADDS, ValueChange, is_history, join_clause, read_orders
 from memd.belief.claims import Claims, Clause, Token, TokenType, list_keys, word_key
@@ -14,6 +16,10 @@ from memd.languages import LATIN_LANGUAGES
 _MOVING, _HOLDING, _PLACING = map(list_keys, ("moving verbs", "holding verbs", "placing verbs"))
 _VERBS = _MOVING | _HOLDING | _PLACING
 _PREPOSITIONS, _TURNING = list_keys("before a place"), list_keys("turning words")
+_TO_COME = list_keys("times to come")
+_WEAK_TURN = re.compile(r"\b(?:now|again|no longer|any ?more|instead|after all|in place of)\b")
+_STRONG_TURN = re.compile(r"\b(?:from now on|no longer|any ?more|instead|after all|in place of)\b")
+_Turn = Literal["none", "weak", "strong"]
 _SCOPES, _BEFORE_CHOICE = list_keys("scopes of a clause"), list_keys("before a choice")
 _COPULAS = list_keys("predicates that equate")
 _PORT = word_key("port")
@@ -44,6 +50,8 @@ class _Placement:
     place: Clause
     left: frozenset[str]
     """The former place, if the clause names it."""
+    is_stated: bool
+    """Whether the verb stands behind the thing."""
 
     @property
     def thing_keys(self) -> frozenset[str]:
@@ -65,11 +73,22 @@ def find_moved(older: Claims, newer: Claims, *, turns: bool) -> ValueChange | No
         return None
     (old,) = placed
     for new in filter(None, map(_read_placement, read_orders(newer))):
-        if old.thing_keys == new.thing_keys and _replaces(old, new, turns=turns):
-            is_whole = len(clauses) == 1 and (turns or _are_alike(old, new))
+        if old.thing_keys == new.thing_keys and _replaces(
+            old, new, turns=_find_turn(newer, turns=turns)
+        ):
             thing, was, now = map(join_clause, (old.thing, old.place, new.place))
-            return ValueChange(thing, was, now, is_whole)
+            return ValueChange(thing, was, now, is_whole=len(clauses) == 1)
     return None
+
+
+def _find_turn(newer: Claims, *, turns: bool) -> _Turn:
+    """How surely a statement says that something is otherwise now; the words that announce it are not in its claims."""
+    if not turns:
+        return "none"
+    said = _WEAK_TURN.search(newer.flat_text)
+    if said is None or _STRONG_TURN.search(newer.flat_text):
+        return "strong"
+    return "weak" if said[0] == "now" else "none"
 
 
 def name_placed(claims: Claims) -> str:
@@ -78,13 +97,19 @@ def name_placed(claims: Claims) -> str:
     return " ".join(t.text for one in found for t in one.thing)
 
 
-def _replaces(old: _Placement, new: _Placement, *, turns: bool) -> bool:
+def _replaces(old: _Placement, new: _Placement, *, turns: _Turn) -> bool:
     if old.place_keys & new.place_keys or (new.left and not new.left & old.place_keys):
+        return False
+    if turns == "none" and not _are_alike(old, new):
         return False
     if new.verb in _MOVING:
         # `Run the tests in parallel` names no place; `deploy to`, `host on` and `keep in` do.
         return old.verb in _HOLDING | _MOVING or old.preposition != "in" or new.verb == _PORT
-    return turns and (old.verb == new.verb or {old.verb, new.verb} <= _HOLDING | _MOVING)
+    if {old.verb, new.verb} <= _HOLDING | _MOVING:
+        return turns != "none"
+    # `Deploy to production now` may be once; `the build now runs on Linux` states it.
+    is_said = turns == "strong" or (turns == "weak" and new.is_stated)
+    return is_said and old.verb == new.verb
 
 
 def _are_alike(old: _Placement, new: _Placement) -> bool:
@@ -99,6 +124,8 @@ def _are_alike(old: _Placement, new: _Placement) -> bool:
 
 def _read_placement(clause: Clause) -> _Placement | None:
     """Read `[verb] thing [from place] preposition place`, or with the verb behind the thing; None for anything else."""
+    if any(t.type is TokenType.NEGATION or t.key in _TO_COME for t in clause):
+        return None
     while clause and clause[-1].key in _TURNING:
         clause = clause[:-1]
     at = next(
@@ -119,7 +146,8 @@ def _read_placement(clause: Clause) -> _Placement | None:
     if any(t.type not in _PLACE_TYPES for t in (*thing, *place)):
         return None
     left = frozenset(t.key for t in clause[start:at] if t.has_content)
-    return _Placement(verb, tuple(thing), clause[at].key, place, left)
+    is_stated = bool(head) and head[0] is thing[0]
+    return _Placement(verb, tuple(thing), clause[at].key, place, left, is_stated)
 
 
 def _is_told(before: Clause) -> bool:

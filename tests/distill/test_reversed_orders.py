@@ -101,6 +101,21 @@ def desk(db, clock):
             ["Keep the recipes in JSON", "Move the recipes to content/recipes"],
         ),
         (
+            "We decided to keep the logs in Loki.",
+            "We decided to move the logs to Elastic next year.",
+            ["Keep the logs in Loki", "Move the logs to Elastic next year"],
+        ),
+        (
+            "We decided to keep the logs in Loki.",
+            "From now on never move the logs to Elastic.",
+            ["Keep the logs in Loki", "Never move the logs to Elastic"],
+        ),
+        (
+            "We decided to run the app on Linux.",
+            "We decided to run the app on Windows again.",
+            ["Run the app on Linux", "Run the app on Windows again"],
+        ),
+        (
             "We decided to run the tests in parallel.",
             "We decided to move the tests to the nightly job.",
             ["Move the tests to the nightly job", "Run the tests in parallel"],
