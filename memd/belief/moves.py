@@ -17,8 +17,8 @@ _MOVING, _HOLDING, _PLACING = map(list_keys, ("moving verbs", "holding verbs", "
 _VERBS = _MOVING | _HOLDING | _PLACING
 _PREPOSITIONS, _TURNING = list_keys("before a place"), list_keys("turning words")
 _TO_COME = list_keys("times to come")
-_WEAK_TURN = re.compile(r"\b(?:now|again|no longer|any ?more|instead|after all|in place of)\b")
-_STRONG_TURN = re.compile(r"\b(?:from now on|no longer|any ?more|instead|after all|in place of)\b")
+_AGAIN = re.compile(r"\bagain\b")
+_STRONG_TURN = re.compile(r"\b(?:no longer|any ?more|instead|after all|in place of)\b")
 _Turn = Literal["none", "weak", "strong"]
 _SCOPES, _BEFORE_CHOICE = list_keys("scopes of a clause"), list_keys("before a choice")
 _COPULAS = list_keys("predicates that equate")
@@ -82,13 +82,12 @@ def find_moved(older: Claims, newer: Claims, *, turns: bool) -> ValueChange | No
 
 
 def _find_turn(newer: Claims, *, turns: bool) -> _Turn:
-    """How surely a statement says that something is otherwise now; the words that announce it are not in its claims."""
+    """How surely a statement says that something is otherwise: weakly by `now`, which may be announced before its claims."""
     if not turns:
         return "none"
-    said = _WEAK_TURN.search(newer.flat_text)
-    if said is None or _STRONG_TURN.search(newer.flat_text):
+    if _STRONG_TURN.search(newer.flat_text):
         return "strong"
-    return "weak" if said[0] == "now" else "none"
+    return "none" if _AGAIN.search(newer.flat_text) else "weak"
 
 
 def name_placed(claims: Claims) -> str:
@@ -107,7 +106,7 @@ def _replaces(old: _Placement, new: _Placement, *, turns: _Turn) -> bool:
         return old.verb in _HOLDING | _MOVING or old.preposition != "in" or new.verb == _PORT
     if {old.verb, new.verb} <= _HOLDING | _MOVING:
         return turns != "none"
-    # `Deploy to production now` may be once; `the build now runs on Linux` states it.
+    # `Deploy to production now` may be once or besides; `the build now runs on Linux` states it.
     is_said = turns == "strong" or (turns == "weak" and new.is_stated)
     return is_said and old.verb == new.verb
 
