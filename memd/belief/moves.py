@@ -97,7 +97,12 @@ def name_placed(claims: Claims) -> str:
 
 
 def _replaces(old: _Placement, new: _Placement, *, turns: _Turn) -> bool:
-    if old.place_keys & new.place_keys or (new.left and not new.left & old.place_keys):
+    is_back = bool(
+        old.left & new.place_keys
+    )  # `from A to B`, `from B to A`: two tasks, or one taken back
+    if old.place_keys & new.place_keys or is_back:
+        return False
+    if new.left and not new.left & old.place_keys:
         return False
     if turns == "none" and not _are_alike(old, new):
         return False
