@@ -112,11 +112,14 @@ def name_turn(
 def _list_parts(
     found: Sequence[Candidate], ratings: Sequence[float], left: Collection[str], *, is_proven: bool
 ) -> Iterator[_TitlePart]:
-    """The best sentences, each whole and cut at the ends of its clauses."""
+    """The best sentences, each whole and cut at the ends of its clauses; no list, if anything else was said."""
     order = sorted(range(len(found)), key=lambda number: (-ratings[number], number))
-    for number in order[:_TRIED_MAX]:
+    saying = [number for number in order if not _is_list(found[number].text)] or order
+    for number in saying[:_TRIED_MAX]:
         one = found[number]
         for text in _list_shortened(one.text):
+            if text != one.text and _is_list(text):
+                continue
             is_asked = one.origin in ("prompt", "plan")
             penalty = _rate_form(text, one, is_proven=is_proven)
             stems = stem_set(text)
@@ -135,7 +138,6 @@ def _rate_form(text: str, one: Candidate, *, is_proven: bool) -> float:
         (0.2, text.endswith("…")),
         (0.5, is_question(text)),
         (0.2, not is_closed(text)),
-        (0.2, _is_list(text)),
         (0.1, not is_proven and claims_fix(text)),
     )
     return sum(cost for cost, applies in costs if applies)
