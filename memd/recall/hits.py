@@ -21,7 +21,7 @@ from memd.recall.types import Hit, ScorePart, Turn, apply_parts
 from memd.store import events, links, summaries
 from memd.store.database import Connection
 from memd.store.types import SummaryHead
-from memd.text import content_stems, fold, normalised, one_line, split_sentences, stem
+from memd.text import content_stems, fold, is_stop_word, normalised, one_line, split_sentences, stem
 
 TURNS_MAX = 20
 _COMPARED_TURNS = 1_000
@@ -353,21 +353,44 @@ def _cut_around(sentence: str, wanted: frozenset[str], begins: tuple[str, ...], 
         count = len({stemmed for _, _, stemmed in found[i:after]})
         if count > most:
             most, first, last = count, start, found[after - 1][1]
-    if last <= room:
+    word_end = (sentence + " ").find(" ", last)
+    last = word_end if word_end - first <= reach else max(sentence.rfind(" ", 0, last), first + 1)
+    if last <= reach:
         start = 0
+    elif len(sentence) - first <= room:  # rather to its end than from its beginning
+        start = _find_start(sentence, len(sentence) - room, first)
     else:
-        before = sentence[max(0, first - (room - (last - first)) // 4) : first]
-        clauses = [one.end() for one in _CLAUSE_END.finditer(before)]
-        start = first - len(before) + (clauses[0] if clauses else before.find(" ") + 1)
+        start = _find_start(sentence, first - max(room - (last - first), 0) // 4, first)
     stop = start + room
     if stop < len(sentence):
-        ends = [
-            one.start()
-            for one in _CLAUSE_END.finditer(sentence, max(last, start + room // 2), stop)
-        ]
-        stop = ends[-1] if ends else max(sentence.rfind(" ", start, stop), last)
+        stop = _find_end(sentence, start, last, stop)
     head, tail = "…" if start else "", "…" if stop < len(sentence) else ""
     return f"{head}{sentence[start:stop].strip(' ,;:')}{tail}"
+
+
+def _find_start(sentence: str, earliest: int, first: int) -> int:
+    """Where a clause begins from `earliest` to `first`, else a word."""
+    earliest = max(earliest, 0)
+    if not earliest or sentence[earliest - 1] == " ":
+        return earliest
+    before = sentence[earliest:first]
+    clauses = [one.end() for one in _CLAUSE_END.finditer(before)]
+    return earliest + (clauses[0] if clauses else before.find(" ") + 1 or len(before))
+
+
+def _find_end(sentence: str, start: int, least: int, most: int) -> int:
+    """Where a clause ends from `least` to `most`, if that uses half the room, else a word; at a whole place if there is one."""
+    half = max(least, (start + most) // 2)
+    clauses = [one.start() for one in _CLAUSE_END.finditer(sentence, half, most)]
+    spaces = [i for i in range(least, most + 1) if sentence[i] == " "]
+    whole = (end for end in (*clauses[::-1], *spaces[::-1]) if _is_whole(sentence[start:end]))
+    return next(whole, max(sentence.rfind(" ", start, most), least))
+
+
+def _is_whole(text: str) -> bool:
+    """Return whether a text ends neither within code or brackets nor after a word that needs another one."""
+    is_open = text.count("`") % 2 or text.count("(") > text.count(")")
+    return not is_open and not is_stop_word(text.rpartition(" ")[2])
 
 
 def _repeats_title(sentence: str, title: str) -> bool:

@@ -52,6 +52,8 @@ _SESSION_KEY_BYTES = len(',"session":')
 _TITLE_BYTES = (102, 85, 70, 60, 50, 40, 25)
 """Bytes of a hit's title, from the first choice to the last: whole titles have a hundred characters at most."""
 _SNIPPET_BYTES_MAX = 260
+_OTHERS_BYTES = 80
+"""Bytes that stay for each other hit's snippet while the best hit's is told whole."""
 _WEIGHT_MIN = 0.4
 """What a hit's snippet gets at least, of what the best hit's gets."""
 _REASON_BYTES = 130
@@ -274,6 +276,8 @@ def _add_snippets(rows: list[JsonObject], answer: Answer, limit: int) -> None:
     weights = [max(hit.score / best, _WEIGHT_MIN) if best > 0 else 1.0 for hit in hits[: len(rows)]]
     for position, (row, hit) in enumerate(zip(rows, hits, strict=False)):
         share = int(limit * weights[position] / sum(weights[position:])) - _SNIPPET_KEY_BYTES
+        if not position:  # what answers is told whole before others are told more
+            share = max(share, limit - len(weights) * (_OTHERS_BYTES + _SNIPPET_KEY_BYTES))
         share = min(share, _SNIPPET_BYTES_MAX)
         snippet = fit_snippet(hit.snippet, terms_of.get(hit.summary.id, ()), share)
         if snippet:

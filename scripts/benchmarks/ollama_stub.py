@@ -117,6 +117,7 @@ class Handler(BaseHTTPRequestHandler):
         if self.path == "/api/embed":
             given = request.get("input") or []
             rows = self.model.embed([given] if isinstance(given, str) else given)
+            rows = rows[:, : request.get("dimensions") or None]
             answer = {"embeddings": np.round(rows.astype(np.float64), 7).tolist()}
         elif self.path == "/api/show":
             weights = self.model.weights

@@ -1,5 +1,7 @@
 """Make a set for `scripts/bench retrieval` of questions over people's sessions, whose text is not ours to keep.
 
+A question without a turn is about what was never discussed.
+
     PYTHONPATH=scripts python -m benchmarks.people_set DIRECTORY SET
 
 DIRECTORY has a folder for each person of people_questions.jsonl, with sessions of Claude Code in `projects` or of Codex
@@ -59,13 +61,17 @@ def main(directory: str, target: str) -> None:
             documents = list(make_documents(person, export_person(Path(directory, person))))
             names, last = {one["doc"] for one in documents}, max(one["ts"] for one in documents)
             asked = [
-                {"corpus": person, "query": one["question"], "gold": [one["turn"]], "ts": last + 1, "type": "person"}
+                {
+                    "corpus": person, "query": one["question"], "gold": [one["turn"]] if one["turn"] else [],
+                    "ts": last + 1, "type": "person",
+                }
                 for one in questions
-                if one["person"] == person and one["turn"] in names
+                if one["person"] == person and (one["turn"] in names or not one["turn"])
             ]  # fmt: skip
-            found += len(asked)
+            found += sum(bool(one["gold"]) for one in asked)
             file.writelines(f"{json.dumps(one)}\n" for one in [*documents, *asked])
-    print(f"{found} of {len(questions)} questions have their answer in the set")
+    asked_of_turns = sum(bool(one["turn"]) for one in questions)
+    print(f"{found} of {asked_of_turns} questions about a turn have their answer in the set")
 
 
 if __name__ == "__main__":

@@ -74,6 +74,10 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--model", choices=minilm.MODELS, help="embed with this model, and without it to compare"
     )
+    parser.add_argument(
+        "--dimensions", type=int, default=0, metavar="N",
+        help="only so many first dimensions of the model's vectors (Covalence: 256)",
+    )  # fmt: skip
     parser.add_argument("--config", type=Path, help="a TOML file with profiles of your own")
     parser.add_argument("--per-type", action="store_true", help="a row per type of query, too")
     parser.add_argument(
@@ -92,7 +96,7 @@ def measure(options: argparse.Namespace) -> metrics.Figures:
     for path in options.files:
         if options.model:
             with harness.model_server(options.model) as server:
-                config = own + server.engines(_DEADLINE_S)
+                config = f"{own}{server.engines(_DEADLINE_S)}dimensions = {options.dimensions}\n"
                 rows = measure_file(path, profiles, config, server, per_type=options.per_type)
             config = own + _ENGINES.format("hashing")
             alone = measure_file(path, ["memd"], config, per_type=options.per_type)

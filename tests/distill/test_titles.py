@@ -62,6 +62,21 @@ def test_what_is_left_to_do_is_joined_to_nothing_that_was_done():
     assert "ledger.csv" not in title
 
 
+@every_row(
+    ("listed", "outcome"),
+    [
+        ("name sec/op B/op allocs/op decode-2 encode-2 geomean", "The decoder reuses its buffer and is a third faster."),
+        ("H1, H2, H3, H4, M2, M3, M4, L2, L3, L4", "The sharing dialog no longer leaks the public key."),
+        ("claude, codex, gemini, copilot, cursor, opencode", "All six agents read the skill from one folder now."),
+        ("`21b60a2c`, `25ebb219`, `a17794a7`", "The three commits are on the release branch."),
+    ],
+)  # fmt: skip
+def test_a_list_of_names_or_a_row_of_a_table_is_no_title(listed, outcome):
+    title = name("go on with it", f"{listed}\n\n{outcome}")
+    assert title == outcome.rstrip(".")
+    assert name("go on with it", listed)  # there is nothing else
+
+
 def test_what_was_asked_stands_as_the_subject_before_what_came_of_it():
     title = name("Is the harbour gate locked at night?", "By nine, from the porter's lodge.")
     asked, _, told = title.partition(": ")

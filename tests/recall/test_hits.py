@@ -87,6 +87,34 @@ def test_a_snippet_of_a_long_sentence_holds_what_answers_and_ends_after_it(limit
     assert "billing database is limited to forty" in found
 
 
+@pytest.mark.parametrize(
+    ("sentence", "question", "ends"),
+    [
+        ("The queue of the harbour crane is emptied by `pump drain --all --wait 30` on every night shift", "crane queue", "emptied by"),
+        ("Tide tables are read by the pilot boats (Anna, Berta and the small Clara) before they cast off", "tide tables", "pilot boats"),
+        ("The greenhouse door stays closed while the heater runs, for the sake of the seedlings behind it", "greenhouse door", "heater runs"),
+    ],
+    ids=["code", "brackets", "a word that needs another"],
+)  # fmt: skip
+def test_a_snippet_is_not_cut_within_what_belongs_together(sentence, question, ends):
+    for limit in range(len(ends) + 40, 72):
+        found = make_snippet("t", sentence, parse_terms(question), limit).rstrip("…")
+        assert found.count("`") % 2 == 0
+        assert found.count("(") == found.count(")")
+        assert found.rpartition(" ")[2] not in {"by", "the", "while", "for", "of", "and"}
+
+
+def test_a_snippet_of_a_long_sentence_goes_to_its_end_rather_than_from_its_beginning():
+    sentence = (
+        "After the second storm and a long talk with the insurer about the mast the harbour crane went to pier nine"
+        " because the ferries need the old place."
+    )
+    found = make_snippet("t", sentence, parse_terms("harbour crane"), 92)
+    assert found.endswith(
+        "the harbour crane went to pier nine because the ferries need the old place."
+    )
+
+
 def test_a_snippet_ends_with_a_whole_sentence_where_one_fits():
     text = "The pool has forty connections. " + "It is shared by everything that runs at night " * 9
     found = make_snippet("t", text, parse_terms("how many connections"), 100)

@@ -186,6 +186,7 @@ async def test_a_vector_of_the_wrong_length_is_refused_with_both_lengths(library
 
 
 async def test_a_ready_vector_is_one_of_the_leading_space(library, model):
+    """Memoturn: recall takes `embedding`, an "f32 vector for the vector channel; bring-your-own by default"."""
     wanted = library.put("Postgres", "ledger")
     await library.learn()
     vector = tuple(float(x) for x in await model.query("database"))

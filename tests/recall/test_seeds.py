@@ -5,7 +5,7 @@ import sys
 import pytest
 
 from memd.embeddings.command import CommandChat, CommandReranker, pick_environment
-from memd.models import Kind, SessionRef, Tier
+from memd.models import EdgeType, Kind, SessionRef, Tier
 from memd.recall.profiles import resolve_profile
 from memd.store import events, links, projects, usage
 from tests.factories import make_new_event
@@ -98,6 +98,24 @@ async def test_a_caller_multiplies_scores_by_factors_of_its_own(library):
     assert named == [("boost", 3.0), ("boost", 2.0)]
     lowered = await library.ask("kettle", boost=(("auth/*.py", 0.1),))
     assert [hit.summary.id for hit in lowered.hits] == [plain, boosted]
+
+
+async def test_the_focus_on_a_folder_counts_for_a_file_memory_by_its_own_path(library):
+    """siftcoder: its focus is to "upweight memories from a particular feature area"; a file memory's area is its file's."""
+    other = library.put("kettle", "is red", days_ago=1)
+    focused = library.put("kettle", "is red", days_ago=2)
+    library.db.write_now(
+        lambda tx: links.add_edges(
+            tx,
+            [
+                links.NewEdge(
+                    "summary", str(focused), EdgeType.DERIVES_FROM, "origin", "/n/auth/keys.md#Use", "file", 1
+                )
+            ],
+        )
+    )  # fmt: skip
+    assert await library.ids("kettle") == [other, focused]
+    assert await library.ids("kettle", focus=("/n/auth/**",)) == [focused, other]
 
 
 # ── Covalence: "Browse order is different: Core, then MCP, then File" ────────────────────────────

@@ -38,6 +38,10 @@ _PART_MIN = 30
 _NEW_STEMS_MIN = 2
 _WORDS_MIN, _SHORT_WORDS, _FILES_MAX = 4, 5, 3
 _REASONS_MAX = 3
+_BETWEEN_ITEMS = re.compile(r",\s+|\s\|\s|\s→\s|\s/\s")
+_ITEMS_MIN, _ITEM_WORDS, _LISTED_SHARE_MAX = 5, 2, 0.6
+_SAYING_WORD = re.compile(r"[(“\"'*]*[A-Za-z][a-z'’-]+[)”\"'*.,;:!?]*")
+_SAYING_SHARE_MIN = 1 / 3
 _PAIR_PENALTY = 0.05
 """The cost of a form, in shares of the words of a title."""
 _NEXT = re.compile(r"^(?:i|let|now|here|ok)\b", re.IGNORECASE)
@@ -108,11 +112,14 @@ def name_turn(
 def _list_parts(
     found: Sequence[Candidate], ratings: Sequence[float], left: Collection[str], *, is_proven: bool
 ) -> Iterator[_TitlePart]:
-    """The best sentences, each whole and cut at the ends of its clauses."""
+    """The best sentences, each whole and cut at the ends of its clauses; no list, if anything else was said."""
     order = sorted(range(len(found)), key=lambda number: (-ratings[number], number))
-    for number in order[:_TRIED_MAX]:
+    saying = [number for number in order if not _is_list(found[number].text)] or order
+    for number in saying[:_TRIED_MAX]:
         one = found[number]
         for text in _list_shortened(one.text):
+            if text != one.text and _is_list(text):
+                continue
             is_asked = one.origin in ("prompt", "plan")
             penalty = _rate_form(text, one, is_proven=is_proven)
             stems = stem_set(text)
@@ -130,9 +137,19 @@ def _rate_form(text: str, one: Candidate, *, is_proven: bool) -> float:
         (0.15, len(text.split()) < _WORDS_MIN and text.isascii()),
         (0.2, text.endswith("…")),
         (0.5, is_question(text)),
+        (0.2, not is_closed(text)),
         (0.1, not is_proven and claims_fix(text)),
     )
     return sum(cost for cost, applies in costs if applies)
+
+
+def _is_list(text: str) -> bool:
+    """Return whether a text is a row of a table or a list of names, which says nothing of them."""
+    items, count = _BETWEEN_ITEMS.split(text), len(text.split())
+    short = [len(one.split()) for one in items if len(one.split()) <= _ITEM_WORDS]
+    named = sum(bool(_SAYING_WORD.fullmatch(word)) for word in text.split())
+    is_row = text.isascii() and named < _SAYING_SHARE_MIN * count
+    return is_row or (len(items) >= _ITEMS_MIN and sum(short) > _LISTED_SHARE_MAX * count)
 
 
 def _list_shortened(text: str) -> tuple[str, ...]:
