@@ -49,6 +49,9 @@ _CONDITIONAL = _CONDITIONS | _WHEN | list_folded("beginnings of a condition")
 _IDLE_CONDITIONS = frozenset(map(stem, WORDS.list_words("idle conditions")))
 _COMPLEMENTIZERS, _FACTIVE = list_folded("complementizers"), list_folded("taken for true")
 _FEELING, _NAMING = list_folded("feeling"), list_folded("naming")
+_BARE_NOES, _COMPARATIVES = list_folded("bare noes"), list_folded("comparatives")
+_BOUND_BY = frozenset({"than", "often", "frequently"})
+_TEXT_VERBS = list_folded("verbs of text")
 _EXCEPTING, _TELLING = list_folded("excepting"), list_folded("orders to tell")
 _MAY, _MUST, _SELDOM = map(list_folded, ("permissions", "duties", "seldom"))
 _WORDING = list_folded("wording")
@@ -140,7 +143,9 @@ def find_lost_frame(sentence: str, text: str, *, is_done: bool = False) -> str:
         return "that it was so in the past"
     supposes = _CONDITIONS | _SUPPOSITIONS
     begins = [token for token in tokens if token not in _INTERJECTIONS][:1]
-    imagines = not (_SUPPOSITIONS - _CONDITIONS - _ASSUMES).isdisjoint(begins)
+    imagines = WORDS["were it so"].match(sentence) is not None or not (
+        _SUPPOSITIONS - _CONDITIONS - _ASSUMES
+    ).isdisjoint(begins)
     if imagines or (
         not supposes.isdisjoint(tokens) and any(map(is_irreal, tokens)) and not is_done
     ):
@@ -243,7 +248,8 @@ def find_widened(sentence: str, text: str) -> str:
 def introduces_text(lead: str, text: str) -> bool:
     """Return whether what stands before a colon speaks of words (“put into the tooltip:”), and the text does not."""
     tokens = [fold(word) for word in words(lead)]
-    return not _WORDING.isdisjoint(tokens) and not name_content(lead) & name_content(text)
+    is_other = not name_content(lead) & name_content(text)
+    return not _TEXT_VERBS.isdisjoint(tokens[-1:]) or (is_other and not _WORDING.isdisjoint(tokens))
 
 
 def introduces_others(lead: str) -> bool:
@@ -303,7 +309,8 @@ def limits(before: str, after: str) -> str:
 def _find_limit_before(before: str) -> str:
     clauses = CLAUSE_BREAK.split(before)
     last = clauses[-1]
-    if _is_spoken_of(last) or any(map(is_negation, words(last)[-_NEAR_WORDS:])):
+    near = [word for word in words(last)[-_NEAR_WORDS:] if fold(word) not in _BARE_NOES]
+    if _is_spoken_of(last) or any(map(is_negation, near)):
         return last
     named = [clause for clause in clauses if words(clause)]
     if named and not words(last):
@@ -311,7 +318,8 @@ def _find_limit_before(before: str) -> str:
         is_over = fold(words(named[-1])[-1]) in _WAS
         if _begins_condition(named[-1]) or (is_heading and (is_over or has_negation(named[-1]))):
             return named[-1]
-    return last if _begins_condition(last) else ""
+    is_interrupted = any(_begins_condition(one) and not name_content(one) for one in named[:-1])
+    return last if _begins_condition(last) or is_interrupted else ""
 
 
 def _is_spoken_of(lead: str) -> bool:
@@ -322,7 +330,10 @@ def _is_spoken_of(lead: str) -> bool:
         any(map(is_negation, tokens[:governed])) or not _FEELING.isdisjoint(tokens[:governed])
     ):
         return True
-    return not _NAMING.isdisjoint(tokens[-_LABEL_WORDS:])
+    is_reported = governed > 0 and WORDS["reports"].search(lead) is not None
+    return not _NAMING.isdisjoint(tokens[-_LABEL_WORDS:]) or (
+        is_reported and (_FIRST_PERSON - {"me", "us"}).isdisjoint(tokens[:governed])
+    )
 
 
 def _find_limit_behind(after: str) -> str:
@@ -469,11 +480,13 @@ def _denied_windows(text: str, *, is_strict: bool = False) -> Iterator[frozenset
 
     `is_strict`: not those that a word only limits.
     """
-    for clause in CLAUSE_BREAK.split(text):
+    for clause in WORDS["turn"].split(text):
         tokens = words(clause)
         for at, token in enumerate(tokens):
             if fold(token) == "rather" and [fold(t) for t in tokens[at + 1 : at + 2]] != ["than"]:
                 continue  # “I would rather” wishes
+            if _bounds(tokens[at : at + 3]):
+                continue
             if is_negation(token) and not (is_strict and fold(token) in _LIMITS):
                 ahead = (
                     t for t in tokens[at + 1 :] if (not is_stop_word(t) if is_strict else content_stems(t))
@@ -489,13 +502,20 @@ def _denied_windows(text: str, *, is_strict: bool = False) -> Iterator[frozenset
             yield _content_words(tokens)
 
 
+def _bounds(tokens: list[str]) -> bool:
+    """Return whether words that begin as a denial give a bound or an order: “no more than”, “only then”."""
+    folded = [fold(token) for token in tokens]
+    is_bound = folded[1:2] != ["longer"] and not _COMPARATIVES.isdisjoint(folded[1:2])
+    return folded[:2] == ["only", "then"] or (is_bound and not _BOUND_BY.isdisjoint(folded[2:3]))
+
+
 def _denies_last(tokens: list[str]) -> bool:
     return is_negation(tokens[-1]) and fold(tokens[-1]) not in _LIMITS
 
 
 def _list_contrasts(text: str) -> Iterator[frozenset[str]]:
     """Yield the content stems of each clause that is nothing but a denial: “not to staging”, “never npm”."""
-    for clause in CLAUSE_BREAK.split(text):
+    for clause in WORDS["turn"].split(text):
         tokens = words(clause)
         is_elliptic = 1 < len(tokens) <= _NEAR_WORDS and _denies_last(tokens)
         if (is_elliptic or any(map(is_negation, tokens[:1]))) and (named := _content_words(tokens)):

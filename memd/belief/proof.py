@@ -13,7 +13,14 @@ from typing import Any
 
 from memd.belief import polarity
 from memd.belief.arguments import find_runnable
-from memd.belief.later import find_contradiction, settles, takes_back, weighs
+from memd.belief.later import (
+    corrects_itself,
+    find_contradiction,
+    names_alternative,
+    settles,
+    takes_back,
+    weighs,
+)
 from memd.belief.polarity import WORDS
 from memd.belief.quotes import QuotedPlace, find_quote, strip_unseen, words_of
 from memd.belief.scope import find_lost_scope, find_swapped
@@ -34,6 +41,8 @@ MIXED_WORD = re.compile(
 _QUESTION_END = re.compile(r"[?？;؟]\s*[\"'”’)]*\s*$")
 _TAG_QUESTION = re.compile(r"[,.]\s+[^\W\d_]{2,8}\s*[?？؟]+\s*$")
 """`…, right?` asks nothing."""
+_SETTLED_WITHIN = 2
+"""Sentences behind a question of which one may answer it."""
 _TAG_WORDS_MAX = 2
 """Text that ends at most this many words before a question mark is asked, too."""
 _UNITS = {fold(word): unit for unit, row in WORDS.rows["units"].items() for word in row.split()}
@@ -184,11 +193,12 @@ def _judge(
     is_asked = WORDS["request"].search(asked) is not None and (
         _count_shared(claim.text, asked) > _count_shared(claim.text, " ".join(stated))
     )
-    is_unmarked = _asks_by_order(sentence, before, behind) and not any(
-        _is_order(one, record, said) for one in parts
-    )
+    is_settled = stated and parts[0] not in stated
+    is_unmarked = not is_settled and _asks_by_order(sentence, before, behind)
+    is_unmarked = is_unmarked and not any(_is_order(one, record, said) for one in parts)
     is_question = is_unmarked or ((is_asked or not stated) and len(words(behind)) <= _TAG_WORDS_MAX)
-    if is_question or _is_taken_back(sentence, record, said):
+    is_corrected = corrects_itself(sentence, behind, claim.text)
+    if is_question or is_corrected or _is_taken_back(sentence, record, said):
         return refuse("question" if is_question else "taken back")
     sentence = _drop_mentioned_code(" ".join(stated) or sentence, claim.text)
     about = _find_about(claim, record, said)
@@ -201,7 +211,7 @@ def _judge(
     is_undone = bool(proposal) and _is_taken_back(proposal, record, said)
     refused = (
         (refuse("taken back") if is_undone else None)
-        or _check_subject(claim, said, sentence, about)
+        or _check_subject(claim, record, said, sentence, about)
         or _check_choice(claim.text, sentence, said)
         or _check_polarity(
             claim.text, meant or sentence, proposal, is_done=_was_done(sentence, record, said)
@@ -266,8 +276,8 @@ def _is_order(sentence: str, record: SpokenRecord, said: Said) -> bool:
     if WORDS["please"].search(sentence):
         return True
     rest = said.whole.partition(sentence)[2]
-    following = next(filter(words, split_sentences(rest)), "")
-    if following and settles(following):
+    following = list(filter(words, split_sentences(rest)))[:_SETTLED_WITHIN]
+    if any(map(settles, following)):
         return True
     has_answered = any(_when(one) > _when(said) for one in record.said)
     if not has_answered or not _was_done(sentence, record, said):
@@ -384,7 +394,7 @@ def _asks_another(message: str, about: str) -> bool:
 
 
 def _check_subject(
-    claim: QuotedNote, said: Said, sentence: str, about: Spoken | None
+    claim: QuotedNote, record: SpokenRecord, said: Said, sentence: str, about: Spoken | None
 ) -> Unproved | None:
     """Refuse a note that is about something else than the quote, or than the proposal that it agrees to."""
     proposal = about.text if about else ""
@@ -395,18 +405,22 @@ def _check_subject(
     is_about = _shares_content(claim.text, sentence) or (
         said.asked and not proposal and _shares_content(claim.text, f"{said.asked}\n{sentence}")
     )
-    return None if is_about else _check_answer(claim, said, sentence, about)
+    return None if is_about else _check_answer(claim, record, said, sentence, about)
 
 
 def _check_answer(
-    claim: QuotedNote, said: Said, sentence: str, about: Spoken | None
+    claim: QuotedNote, record: SpokenRecord, said: Said, sentence: str, about: Spoken | None
 ) -> Unproved | None:
     """Refuse a note whose subject stands in the proposal alone, unless the quote agrees to it or chooses it."""
     if about is None:
         return refuse("not about it")
     if not _shares_content(claim.text, about.text):
         return refuse("about neither")
-    is_choice = _chooses_option(sentence, claim, said, about)
+    is_choice = _chooses_option(sentence, claim, said, about) or any(
+        names_alternative(sentence, one.text, claim.about)
+        for one in record.spoken
+        if one.event_id == about.event_id
+    )
     if said.asked or said.approves or polarity.is_assent(sentence) or is_choice:
         return None
     return refuse("no choice")

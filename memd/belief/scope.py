@@ -123,7 +123,7 @@ def _find_other_name(sentence: str, text: str, known: Sequence[str]) -> str:
         first, last = differing
         is_exchanged = (keys[first], keys[last]) == (others[last], others[first])
         between = keys[first + 1 : last]
-        is_one = len(split_sentences(sentence)) == 1 and not polarity.has_negation(text)
+        is_one = len(split_sentences(sentence)) == 1
         return (
             f"“{said[first]} … {said[last]}” in this order"
             if is_exchanged and between and is_one
