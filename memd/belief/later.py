@@ -82,9 +82,19 @@ def _gives_anew(said: frozenset[str], mine: frozenset[str], later: str) -> bool:
     """Return whether a short sentence gives another number to what an earlier one gave one: “raise the cap to 400”."""
     was, now = ({one for one in side if _NUMBER_WORD.match(one)} for side in (said, mine))
     named = {one for one in mine - now if one not in _CHANGING}
-    is_about = bool(named) and named <= said and not said.isdisjoint(named)
+    turns = WORDS["instead"].search(later) is not None
+    is_about = len(named & said) > turns and len(named - said) <= turns
     return (
         bool(was and now) and was.isdisjoint(now) and is_about and not later.rstrip().endswith("?")
+    )
+
+
+def replaces_number(later: str, sentence: str) -> bool:
+    """Return whether an answer is a bare number other than the one of a sentence: “too long. 6.”."""
+    was = {one for one in words(sentence) if _NUMBER_WORD.match(one)}
+    found = words(later)
+    return (
+        bool(was) and len(found) == 1 and bool(_NUMBER_WORD.match(found[0])) and found[0] not in was
     )
 
 

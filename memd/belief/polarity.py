@@ -40,7 +40,9 @@ _FRENCH_VERBS = list_folded("French verbs")
 _ASSUMES = frozenset({"assuming"})
 """It orders as well as it supposes: “assuming UTF-8 everywhere is fine”."""
 _LEADS = list_folded("adversatives") | {"and", "even", "just"}
-_ORDERING = list_folded("marks") | {"over", "before", "after"}
+_COMPARING = frozenset({"over", "before", "after", "than"})
+"""What they put in an order may stand far from them; else the next words count."""
+_ORDERING = list_folded("marks") | _COMPARING
 _CORRECTIONS = list_folded("corrections")
 _UNIVERSALS, ANAPHORS = list_folded("universals"), list_folded("anaphors")
 _INTERJECTIONS = list_folded("interjections")
@@ -51,6 +53,7 @@ _COMPLEMENTIZERS, _FACTIVE = list_folded("complementizers"), list_folded("taken 
 _FEELING, _NAMING = list_folded("feeling"), list_folded("naming")
 _BARE_NOES, _COMPARATIVES = list_folded("bare noes"), list_folded("comparatives")
 _BOUND_BY = frozenset({"than", "often", "frequently"})
+_SAYING_BASE = list_folded("base of saying")
 _TEXT_VERBS = list_folded("verbs of text")
 _EXCEPTING, _TELLING = list_folded("excepting"), list_folded("orders to tell")
 _MAY, _MUST, _SELDOM = map(list_folded, ("permissions", "duties", "seldom"))
@@ -84,6 +87,11 @@ def has_negation(text: str) -> bool:
     """Return whether a text has any word or sign that denies."""
     signs = WORDS["negation signs"].search(text) or WORDS["leaves out"].search(text)
     return signs is not None or any(map(is_negation, words(text)))
+
+
+def denies(text: str) -> bool:
+    """Return whether a text has a word that denies, and does not only limit."""
+    return any(is_negation(word) and fold(word) not in _LIMITS for word in words(text))
 
 
 def negation_signs(text: str) -> list[str]:
@@ -125,17 +133,8 @@ def find_lost_frame(sentence: str, text: str, *, is_done: bool = False) -> str:
     own = about - name_content(sentence)
     if subject and not subject & about and len(own) < _OWN_STEMS_MIN:
         return "of whom or what he said it"
-    for at, token in enumerate(tokens):
-        if token in _SOURCES:
-            named = name_content(" ".join(tokens[at + 1 : at + 1 + _LABEL_WORDS]))
-        elif token in _SAYING and not _is_own_verb(tokens, at):
-            named = name_content(" ".join(tokens[max(0, at - _NEAR_WORDS) : at]))
-        elif token in _TELLING and _FIRST_PERSON.isdisjoint(tokens[max(0, at - 2) : at + 2]):
-            named = name_content(" ".join(tokens[at + 1 : at + 2]))
-        else:
-            continue
-        if not told & (_SAYING | _SOURCES) and not named & about:
-            return "that others say or want it"
+    if _is_said_by_others(tokens, told, about):
+        return "that others say or want it"
     if WORDS["saying signs"].search(sentence) and not WORDS["saying signs"].search(text):
         return "that others say or want it"
     is_over = has_negation(text) and not has_negation(sentence)
@@ -152,6 +151,30 @@ def find_lost_frame(sentence: str, text: str, *, is_done: bool = False) -> str:
         is_kept = told & supposes or any(map(is_irreal, told))
         return "" if is_kept else "that it is only supposed"
     return _find_lost_mood(sentence, tokens, text, told, is_done=is_done)
+
+
+def _is_said_by_others(tokens: list[str], told: set[str], about: frozenset[str]) -> bool:
+    """Return whether others say or want what a sentence tells, and the text neither names them nor says so."""
+    for at, token in enumerate(tokens):
+        if token in _SOURCES and not _FIRST_PERSON.isdisjoint(tokens[at + 1 : at + 2]):
+            continue
+        if token in _SOURCES:
+            named = name_content(" ".join(tokens[at + 1 : at + 1 + _LABEL_WORDS]))
+        elif (token in _SAYING or _says_of_others(tokens, at)) and not _is_own_verb(tokens, at):
+            named = name_content(" ".join(tokens[max(0, at - _NEAR_WORDS) : at]))
+        elif token in _TELLING and _FIRST_PERSON.isdisjoint(tokens[max(0, at - 2) : at + 2]):
+            named = name_content(" ".join(tokens[at + 1 : at + 2]))
+        else:
+            continue
+        if not told & (_SAYING | _SOURCES) and not named & about:
+            return True
+    return False
+
+
+def _says_of_others(tokens: list[str], at: int) -> bool:
+    """Return whether a verb of saying without an ending stands behind a noun: “customers want”."""
+    before = tokens[at - 1] if at else "the"
+    return tokens[at] in _SAYING_BASE and not (is_stop_word(before) or before in _FREQUENCIES)
 
 
 def _is_own_verb(tokens: list[str], at: int) -> bool:
@@ -213,13 +236,29 @@ def _is_wished(clause: str) -> bool:
 
 def turns_order(sentence: str, text: str) -> bool:
     """Return whether a text puts last what a sentence puts first: “A over B”, “B before A”."""
-    said, told = ([stem(fold(word)) for word in words(one)] for one in (sentence, text))
-    for first, mark, last in zip(said, said[1:], said[2:], strict=False):
-        if mark in _ORDERING and not is_stop_word(first) and not is_stop_word(last):
-            for at, other in enumerate(told[:-1]):
-                if other == mark and told[at + 1] == first and last in told[:at]:
-                    return True
+    for mark, (first, last) in _split_at_marks(sentence):
+        for again, (ahead, behind) in _split_at_marks(text):
+            if mark != again:
+                continue
+            turned, kept = ((last & ahead, first & behind), (first & ahead, last & behind))
+            if all(turned) and sum(map(len, turned)) > sum(map(len, kept)):
+                return True
     return False
+
+
+def _split_at_marks(text: str) -> Iterator[tuple[str, tuple[frozenset[str], frozenset[str]]]]:
+    """Yield each word that puts things in an order, and the content of its clause before and behind it."""
+    for clause in CLAUSE_BREAK.split(text):
+        tokens = words(clause)
+        for at, token in enumerate(tokens):
+            if (mark := fold(token)) in _ORDERING:
+                reach = len(tokens) if mark in _COMPARING else 1
+                ahead, behind = (
+                    [word for word in side if not is_stop_word(word)]
+                    for side in (tokens[:at], tokens[at + 1 :])
+                )
+                first, last = " ".join(ahead[-reach:]), " ".join(behind[:reach])
+                yield mark, (name_content(first), name_content(last))
 
 
 def find_widened(sentence: str, text: str) -> str:
@@ -382,7 +421,8 @@ def _denies_nothing_named(clause: str) -> bool:
 
 
 def _begins_condition(clause: str) -> bool:
-    return any(fold(word) in _CONDITIONAL for word in words(clause)[:2])
+    begins = [fold(word) for word in words(clause)[:2]]
+    return begins == ["subject", "to"] or not _CONDITIONAL.isdisjoint(begins)
 
 
 def keeps_limit(limit: str, text: str) -> bool:

@@ -17,13 +17,14 @@ from memd.belief.later import (
     corrects_itself,
     find_contradiction,
     names_alternative,
+    replaces_number,
     settles,
     takes_back,
     weighs,
 )
 from memd.belief.polarity import WORDS
 from memd.belief.quotes import QuotedPlace, find_quote, strip_unseen, words_of
-from memd.belief.scope import find_lost_scope, find_swapped
+from memd.belief.scope import find_lost_scope, find_swapped, list_measures, list_numbers
 from memd.text import content_stems, fold, is_stop_word, one_line, split_sentences, words
 
 QUOTE_CHARACTERS_MAX = 300
@@ -45,8 +46,6 @@ _SETTLED_WITHIN = 2
 """Sentences behind a question of which one may answer it."""
 _TAG_WORDS_MAX = 2
 """Text that ends at most this many words before a question mark is asked, too."""
-_UNITS = {fold(word): unit for unit, row in WORDS.rows["units"].items() for word in row.split()}
-_NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -255,7 +254,8 @@ def _is_taken_back(sentence: str, record: SpokenRecord, said: Said) -> bool:
             is_no = number == at == 0 and not answers and polarity.begins_with_denial(one)
             if is_no and _count_shared(one, sentence) > 0:
                 return True
-            if not _is_question(one) and takes_back(one, sentence):
+            is_new = number == 0 and not answers and replaces_number(one, sentence)
+            if is_new or (not _is_question(one) and takes_back(one, sentence)):
                 return True
     return False
 
@@ -369,8 +369,11 @@ def _find_about(claim: QuotedNote, record: SpokenRecord, said: Said) -> Spoken |
     outputs = record.outputs_before(said.at)
     if any(_has_run(wanted, one) or _says_alike(claim.about, one) for one in outputs):
         return refuse("about in an output")
-    options = found.offered or tuple(_read_labels(claim.about) or _read_labels(found.text))
-    return Spoken(found.event_id, found.at, claim.about, options)
+    labels = _read_labels(claim.about)
+    options = found.offered or tuple(labels or _read_labels(found.text))
+    # “(c) both” names what stands above it.
+    is_bare = labels and not any(polarity.name_content(text) for _, text in labels)
+    return Spoken(found.event_id, found.at, found.text if is_bare else claim.about, options)
 
 
 def _answers_himself(claim: QuotedNote, asked: Said, said: Said, between: Spoken) -> bool:
@@ -435,6 +438,8 @@ def _chooses_option(sentence: str, claim: QuotedNote, said: Said, about: Spoken)
     if chosen:
         others = [what for _, what in offered if what not in chosen]
         affirmed = " ".join(polarity.list_affirmed(text)) or text
+        if not any(map(polarity.name_content, chosen)):
+            return True  # “both”: what stands above it
         worth = max(_count_shared(affirmed, what) for what in chosen)
         return worth > max((_count_shared(affirmed, what) for what in others), default=0)
     return (
@@ -521,35 +526,14 @@ def _check_choice(text: str, sentence: str, said: Said) -> Unproved | None:
 
 def _check_numbers(text: str, record: SpokenRecord, basis: str) -> Unproved | None:
     """Refuse a number in the place of the one that the user gave."""
-    own, said, told = map(_list_numbers, (record.list_own(basis), basis, text))
+    own, said, told = map(list_numbers, (record.list_own(basis), basis, text))
     if told - own and said - told:
         return refuse("number", min(told - own))
-    measured = _list_measures(basis)
-    for number, units in _list_measures(text).items():
+    measured = list_measures(basis)
+    for number, units in list_measures(text).items():
         if units.isdisjoint(measured.get(number, units)):
             return refuse("number", f"{number} of that unit")
     return None
-
-
-def _list_numbers(text: str) -> set[str]:
-    """Return the numbers of a text, those that are written as words among them: “twenty four” is 24, too."""
-    found, before = set(_NUMBER.findall(text)), ""
-    for token in map(fold, words(text)):
-        number = WORDS.rows["numerals"].get(token, "")
-        if number and before.endswith("0") and len(number) < len(before):
-            found.add(str(int(before) + int(number)))
-        found |= {number} - {""}
-        before = number
-    return found
-
-
-def _list_measures(text: str) -> dict[str, set[str]]:
-    """Return the units that stand behind each number of a text."""
-    found: dict[str, set[str]] = {}
-    for number, follower in pairwise(words(text)):
-        if number.isdigit() and (unit := _UNITS.get(fold(follower))):
-            found.setdefault(number, set()).add(unit)
-    return found
 
 
 def _check_runnable(text: str, record: SpokenRecord, basis: str) -> Unproved | None:

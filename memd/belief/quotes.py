@@ -112,11 +112,11 @@ def _are_alike(wanted: Sequence[str], found: Sequence[str], slips: int) -> bool:
 
 
 def _is_slip(one: str, other: str) -> bool:
-    """Return whether two words differ by one letter, or by two that changed places, and neither steers a sentence."""
+    """Return whether a word and the typed `other` differ by one letter, or by two that changed places."""
     short, long = sorted((one, other), key=len)
     if len(short) < _SLIP_LETTERS_MIN or not (one + other).isalpha() or len(long) > len(short) + 1:
         return False
-    if any(is_stop_word(word) or polarity.is_negation(word) for word in (one, other)):
+    if is_stop_word(other) or any(map(polarity.is_negation, (one, other))):
         return False
     at = next((n for n in range(len(short)) if short[n] != long[n]), len(short))
     if len(short) < len(long):

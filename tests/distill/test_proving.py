@@ -282,7 +282,7 @@ def read_quoted_notes(label):
 def test_of_notes_that_turn_what_was_said_few_are_the_user_s_word(verdict):
     cases = list(read_quoted_notes("hostile"))
     proved = [name for name, case in cases if isinstance(verdict(*case), Proof)]
-    assert len(proved) <= 0.13 * len(cases), proved
+    assert len(proved) <= 0.04 * len(cases), proved
 
 
 def test_of_notes_that_say_what_was_said_nearly_all_are_the_user_s_word(verdict):
