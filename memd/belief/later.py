@@ -144,7 +144,8 @@ def weighs(told: str, proposal: str) -> bool:
     about = frozenset(content_stems(proposal)) & frozenset(content_stems(told))
     tokens = [fold(word) for word in words(told)]
     is_open = any(map(polarity.is_irreal, tokens)) and polarity.has_negation(told)
-    return polarity.begins_with_denial(told) or (
+    first = next((one for one in polarity.CLAUSE_BREAK.split(told) if words(one)), "")
+    return polarity.denies_nothing_named(first) or (
         bool(about) and (is_open or polarity.is_negated_by(proposal, told))
     )
 

@@ -402,7 +402,7 @@ def retracts(following: str) -> str:
     condition of (“but only if …”): neither is a statement of its own.
     """
     clauses = [clause for clause in CLAUSE_BREAK.split(following) if words(clause)]
-    if any(_denies_nothing_named(clause) for clause in clauses):
+    if any(denies_nothing_named(clause) for clause in clauses):
         return following
     begins = [fold(word) for word in words(following)[:1]]
     if begins and begins[0] in _ADVERSATIVES and has_negation(following):
@@ -414,7 +414,8 @@ def retracts(following: str) -> str:
 _FIRST_WORDS = 3
 
 
-def _denies_nothing_named(clause: str) -> bool:
+def denies_nothing_named(clause: str) -> bool:
+    """Return whether a clause denies, and names nothing: “no”, “not really”, “I would not”."""
     tokens = words(clause)
     named = (token for token in tokens if not is_negation(token) and not is_stop_word(token))
     return any(map(is_negation, tokens)) and not any(named)
