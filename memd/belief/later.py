@@ -8,6 +8,7 @@ from memd.belief.polarity import WORDS, list_folded
 from memd.text import content_stems, fold, is_stop_word, split_sentences, stem, words
 
 _ABOUT_STEMS_MIN = 2
+_ORDINAL_WORDS_MAX = 4
 _BEFORE_ORDER = (
     list_folded("interjections")
     | list_folded("before a choice")
@@ -39,7 +40,10 @@ def takes_back(later: str, sentence: str) -> bool:
     said, mine = frozenset(content_stems(sentence)), frozenset(content_stems(later))
     shared = said & mine
     clauses = [clause for clause in polarity.CLAUSE_BREAK.split(later) if words(clause)]
-    undoes = any(map(_undoes, clauses)) or WORDS["another mind"].search(later) is not None
+    denies = any(
+        len(words(one)) == 1 and polarity.is_negation(words(one)[0]) for one in clauses[1:]
+    )
+    undoes = denies or any(map(_undoes, clauses)) or WORDS["another mind"].search(later) is not None
     if shared and undoes:
         return True
     if (
@@ -78,9 +82,19 @@ def _gives_anew(said: frozenset[str], mine: frozenset[str], later: str) -> bool:
     """Return whether a short sentence gives another number to what an earlier one gave one: “raise the cap to 400”."""
     was, now = ({one for one in side if _NUMBER_WORD.match(one)} for side in (said, mine))
     named = {one for one in mine - now if one not in _CHANGING}
-    is_about = bool(named) and named <= said and not said.isdisjoint(named)
+    turns = WORDS["instead"].search(later) is not None
+    is_about = len(named & said) > turns and len(named - said) <= turns
     return (
         bool(was and now) and was.isdisjoint(now) and is_about and not later.rstrip().endswith("?")
+    )
+
+
+def replaces_number(later: str, sentence: str) -> bool:
+    """Return whether an answer is a bare number other than the one of a sentence: “too long. 6.”."""
+    was = {one for one in words(sentence) if _NUMBER_WORD.match(one)}
+    found = words(later)
+    return (
+        bool(was) and len(found) == 1 and bool(_NUMBER_WORD.match(found[0])) and found[0] not in was
     )
 
 
@@ -88,9 +102,41 @@ def settles(following: str) -> bool:
     """Return whether a sentence behind a question answers it with an order: “do that first”, “go ahead”, “let's”."""
     clauses = [one for one in polarity.CLAUSE_BREAK.split(following) if words(one)]
     first = [fold(word) for word in words(clauses[0])] if clauses else []
+    if WORDS["please"].search(following) and not polarity.ANAPHORS.isdisjoint(first):
+        return not following.rstrip().endswith("?")
     is_order = first[:2] == ["go", "ahead"] or not _SETTLING.isdisjoint(first[:1])
     takes_up = is_order and not polarity.ANAPHORS.isdisjoint(first)
     return takes_up or polarity.is_assent(clauses[0] if clauses else "")
+
+
+def corrects_itself(sentence: str, behind: str, text: str) -> bool:
+    """Return whether a text says what its sentence corrects in the middle: “nineteen, no wait, seven”."""
+    if WORDS["corrects itself"].search(behind):
+        return True
+    pieces = WORDS["corrects itself"].split(sentence)
+    first, last = (frozenset(content_stems(one)) for one in (" ".join(pieces[:-1]), pieces[-1]))
+    told = frozenset(content_stems(text))
+    return len(pieces) > 1 and len((first - last) & told) > len((last - first) & told)
+
+
+def names_alternative(answer: str, message: str, about: str) -> bool:
+    """Return whether an answer names by its place the one of two alternatives that `about` quotes: “the latter”."""
+    tokens = [fold(word) for word in words(answer)]
+    places = {WORDS.rows["ordinals"][one] for one in tokens if one in WORDS.rows["ordinals"]}
+    if (
+        len(places) != 1
+        or len(tokens) > _ORDINAL_WORDS_MAX
+        or any(map(polarity.is_negation, tokens))
+    ):
+        return False
+    wanted = frozenset(content_stems(about))
+    for sentence in split_sentences(message):
+        parts = [frozenset(content_stems(one)) & wanted for one in WORDS["or"].split(sentence)]
+        (place,) = places
+        if len(parts) > 1 and -len(parts) <= int(place) < len(parts):
+            chosen = parts[int(place)]
+            return len(chosen) > max(len(one) for one in parts if one is not chosen)
+    return False
 
 
 def weighs(told: str, proposal: str) -> bool:
@@ -98,7 +144,8 @@ def weighs(told: str, proposal: str) -> bool:
     about = frozenset(content_stems(proposal)) & frozenset(content_stems(told))
     tokens = [fold(word) for word in words(told)]
     is_open = any(map(polarity.is_irreal, tokens)) and polarity.has_negation(told)
-    return polarity.begins_with_denial(told) or (
+    first = next((one for one in polarity.CLAUSE_BREAK.split(told) if words(one)), "")
+    return polarity.denies_nothing_named(first) or (
         bool(about) and (is_open or polarity.is_negated_by(proposal, told))
     )
 

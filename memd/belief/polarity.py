@@ -40,7 +40,9 @@ _FRENCH_VERBS = list_folded("French verbs")
 _ASSUMES = frozenset({"assuming"})
 """It orders as well as it supposes: “assuming UTF-8 everywhere is fine”."""
 _LEADS = list_folded("adversatives") | {"and", "even", "just"}
-_ORDERING = list_folded("marks") | {"over", "before", "after"}
+_COMPARING = frozenset({"over", "before", "after", "than"})
+"""What they put in an order may stand far from them; else the next words count."""
+_ORDERING = list_folded("marks") | _COMPARING
 _CORRECTIONS = list_folded("corrections")
 _UNIVERSALS, ANAPHORS = list_folded("universals"), list_folded("anaphors")
 _INTERJECTIONS = list_folded("interjections")
@@ -49,6 +51,10 @@ _CONDITIONAL = _CONDITIONS | _WHEN | list_folded("beginnings of a condition")
 _IDLE_CONDITIONS = frozenset(map(stem, WORDS.list_words("idle conditions")))
 _COMPLEMENTIZERS, _FACTIVE = list_folded("complementizers"), list_folded("taken for true")
 _FEELING, _NAMING = list_folded("feeling"), list_folded("naming")
+_BARE_NOES, _COMPARATIVES = list_folded("bare noes"), list_folded("comparatives")
+_BOUND_BY = frozenset({"than", "often", "frequently"})
+_SAYING_BASE = list_folded("base of saying")
+_TEXT_VERBS = list_folded("verbs of text")
 _EXCEPTING, _TELLING = list_folded("excepting"), list_folded("orders to tell")
 _MAY, _MUST, _SELDOM = map(list_folded, ("permissions", "duties", "seldom"))
 _WORDING = list_folded("wording")
@@ -81,6 +87,11 @@ def has_negation(text: str) -> bool:
     """Return whether a text has any word or sign that denies."""
     signs = WORDS["negation signs"].search(text) or WORDS["leaves out"].search(text)
     return signs is not None or any(map(is_negation, words(text)))
+
+
+def denies(text: str) -> bool:
+    """Return whether a text has a word that denies, and does not only limit."""
+    return any(is_negation(word) and fold(word) not in _LIMITS for word in words(text))
 
 
 def negation_signs(text: str) -> list[str]:
@@ -122,17 +133,8 @@ def find_lost_frame(sentence: str, text: str, *, is_done: bool = False) -> str:
     own = about - name_content(sentence)
     if subject and not subject & about and len(own) < _OWN_STEMS_MIN:
         return "of whom or what he said it"
-    for at, token in enumerate(tokens):
-        if token in _SOURCES:
-            named = name_content(" ".join(tokens[at + 1 : at + 1 + _LABEL_WORDS]))
-        elif token in _SAYING and not _is_own_verb(tokens, at):
-            named = name_content(" ".join(tokens[max(0, at - _NEAR_WORDS) : at]))
-        elif token in _TELLING and _FIRST_PERSON.isdisjoint(tokens[max(0, at - 2) : at + 2]):
-            named = name_content(" ".join(tokens[at + 1 : at + 2]))
-        else:
-            continue
-        if not told & (_SAYING | _SOURCES) and not named & about:
-            return "that others say or want it"
+    if _is_said_by_others(tokens, told, about):
+        return "that others say or want it"
     if WORDS["saying signs"].search(sentence) and not WORDS["saying signs"].search(text):
         return "that others say or want it"
     is_over = has_negation(text) and not has_negation(sentence)
@@ -140,13 +142,39 @@ def find_lost_frame(sentence: str, text: str, *, is_done: bool = False) -> str:
         return "that it was so in the past"
     supposes = _CONDITIONS | _SUPPOSITIONS
     begins = [token for token in tokens if token not in _INTERJECTIONS][:1]
-    imagines = not (_SUPPOSITIONS - _CONDITIONS - _ASSUMES).isdisjoint(begins)
+    imagines = WORDS["were it so"].match(sentence) is not None or not (
+        _SUPPOSITIONS - _CONDITIONS - _ASSUMES
+    ).isdisjoint(begins)
     if imagines or (
         not supposes.isdisjoint(tokens) and any(map(is_irreal, tokens)) and not is_done
     ):
         is_kept = told & supposes or any(map(is_irreal, told))
         return "" if is_kept else "that it is only supposed"
     return _find_lost_mood(sentence, tokens, text, told, is_done=is_done)
+
+
+def _is_said_by_others(tokens: list[str], told: set[str], about: frozenset[str]) -> bool:
+    """Return whether others say or want what a sentence tells, and the text neither names them nor says so."""
+    for at, token in enumerate(tokens):
+        if token in _SOURCES and not _FIRST_PERSON.isdisjoint(tokens[at + 1 : at + 2]):
+            continue
+        if token in _SOURCES:
+            named = name_content(" ".join(tokens[at + 1 : at + 1 + _LABEL_WORDS]))
+        elif (token in _SAYING or _says_of_others(tokens, at)) and not _is_own_verb(tokens, at):
+            named = name_content(" ".join(tokens[max(0, at - _NEAR_WORDS) : at]))
+        elif token in _TELLING and _FIRST_PERSON.isdisjoint(tokens[max(0, at - 2) : at + 2]):
+            named = name_content(" ".join(tokens[at + 1 : at + 2]))
+        else:
+            continue
+        if not told & (_SAYING | _SOURCES) and not named & about:
+            return True
+    return False
+
+
+def _says_of_others(tokens: list[str], at: int) -> bool:
+    """Return whether a verb of saying without an ending stands behind a noun: “customers want”."""
+    before = tokens[at - 1] if at else "the"
+    return tokens[at] in _SAYING_BASE and not (is_stop_word(before) or before in _FREQUENCIES)
 
 
 def _is_own_verb(tokens: list[str], at: int) -> bool:
@@ -208,13 +236,29 @@ def _is_wished(clause: str) -> bool:
 
 def turns_order(sentence: str, text: str) -> bool:
     """Return whether a text puts last what a sentence puts first: “A over B”, “B before A”."""
-    said, told = ([stem(fold(word)) for word in words(one)] for one in (sentence, text))
-    for first, mark, last in zip(said, said[1:], said[2:], strict=False):
-        if mark in _ORDERING and not is_stop_word(first) and not is_stop_word(last):
-            for at, other in enumerate(told[:-1]):
-                if other == mark and told[at + 1] == first and last in told[:at]:
-                    return True
+    for mark, (first, last) in _split_at_marks(sentence):
+        for again, (ahead, behind) in _split_at_marks(text):
+            if mark != again:
+                continue
+            turned, kept = ((last & ahead, first & behind), (first & ahead, last & behind))
+            if all(turned) and sum(map(len, turned)) > sum(map(len, kept)):
+                return True
     return False
+
+
+def _split_at_marks(text: str) -> Iterator[tuple[str, tuple[frozenset[str], frozenset[str]]]]:
+    """Yield each word that puts things in an order, and the content of its clause before and behind it."""
+    for clause in CLAUSE_BREAK.split(text):
+        tokens = words(clause)
+        for at, token in enumerate(tokens):
+            if (mark := fold(token)) in _ORDERING:
+                reach = len(tokens) if mark in _COMPARING else 1
+                ahead, behind = (
+                    [word for word in side if not is_stop_word(word)]
+                    for side in (tokens[:at], tokens[at + 1 :])
+                )
+                first, last = " ".join(ahead[-reach:]), " ".join(behind[:reach])
+                yield mark, (name_content(first), name_content(last))
 
 
 def find_widened(sentence: str, text: str) -> str:
@@ -243,7 +287,8 @@ def find_widened(sentence: str, text: str) -> str:
 def introduces_text(lead: str, text: str) -> bool:
     """Return whether what stands before a colon speaks of words (“put into the tooltip:”), and the text does not."""
     tokens = [fold(word) for word in words(lead)]
-    return not _WORDING.isdisjoint(tokens) and not name_content(lead) & name_content(text)
+    is_other = not name_content(lead) & name_content(text)
+    return not _TEXT_VERBS.isdisjoint(tokens[-1:]) or (is_other and not _WORDING.isdisjoint(tokens))
 
 
 def introduces_others(lead: str) -> bool:
@@ -303,7 +348,8 @@ def limits(before: str, after: str) -> str:
 def _find_limit_before(before: str) -> str:
     clauses = CLAUSE_BREAK.split(before)
     last = clauses[-1]
-    if _is_spoken_of(last) or any(map(is_negation, words(last)[-_NEAR_WORDS:])):
+    near = [word for word in words(last)[-_NEAR_WORDS:] if fold(word) not in _BARE_NOES]
+    if _is_spoken_of(last) or any(map(is_negation, near)):
         return last
     named = [clause for clause in clauses if words(clause)]
     if named and not words(last):
@@ -311,7 +357,8 @@ def _find_limit_before(before: str) -> str:
         is_over = fold(words(named[-1])[-1]) in _WAS
         if _begins_condition(named[-1]) or (is_heading and (is_over or has_negation(named[-1]))):
             return named[-1]
-    return last if _begins_condition(last) else ""
+    is_interrupted = any(_begins_condition(one) and not name_content(one) for one in named[:-1])
+    return last if _begins_condition(last) or is_interrupted else ""
 
 
 def _is_spoken_of(lead: str) -> bool:
@@ -322,7 +369,10 @@ def _is_spoken_of(lead: str) -> bool:
         any(map(is_negation, tokens[:governed])) or not _FEELING.isdisjoint(tokens[:governed])
     ):
         return True
-    return not _NAMING.isdisjoint(tokens[-_LABEL_WORDS:])
+    is_reported = governed > 0 and WORDS["reports"].search(lead) is not None
+    return not _NAMING.isdisjoint(tokens[-_LABEL_WORDS:]) or (
+        is_reported and (_FIRST_PERSON - {"me", "us"}).isdisjoint(tokens[:governed])
+    )
 
 
 def _find_limit_behind(after: str) -> str:
@@ -352,7 +402,7 @@ def retracts(following: str) -> str:
     condition of (“but only if …”): neither is a statement of its own.
     """
     clauses = [clause for clause in CLAUSE_BREAK.split(following) if words(clause)]
-    if any(_denies_nothing_named(clause) for clause in clauses):
+    if any(denies_nothing_named(clause) for clause in clauses):
         return following
     begins = [fold(word) for word in words(following)[:1]]
     if begins and begins[0] in _ADVERSATIVES and has_negation(following):
@@ -364,14 +414,16 @@ def retracts(following: str) -> str:
 _FIRST_WORDS = 3
 
 
-def _denies_nothing_named(clause: str) -> bool:
+def denies_nothing_named(clause: str) -> bool:
+    """Return whether a clause denies, and names nothing: “no”, “not really”, “I would not”."""
     tokens = words(clause)
     named = (token for token in tokens if not is_negation(token) and not is_stop_word(token))
     return any(map(is_negation, tokens)) and not any(named)
 
 
 def _begins_condition(clause: str) -> bool:
-    return any(fold(word) in _CONDITIONAL for word in words(clause)[:2])
+    begins = [fold(word) for word in words(clause)[:2]]
+    return begins == ["subject", "to"] or not _CONDITIONAL.isdisjoint(begins)
 
 
 def keeps_limit(limit: str, text: str) -> bool:
@@ -469,11 +521,13 @@ def _denied_windows(text: str, *, is_strict: bool = False) -> Iterator[frozenset
 
     `is_strict`: not those that a word only limits.
     """
-    for clause in CLAUSE_BREAK.split(text):
+    for clause in WORDS["turn"].split(text):
         tokens = words(clause)
         for at, token in enumerate(tokens):
             if fold(token) == "rather" and [fold(t) for t in tokens[at + 1 : at + 2]] != ["than"]:
                 continue  # “I would rather” wishes
+            if _bounds(tokens[at : at + 3]):
+                continue
             if is_negation(token) and not (is_strict and fold(token) in _LIMITS):
                 ahead = (
                     t for t in tokens[at + 1 :] if (not is_stop_word(t) if is_strict else content_stems(t))
@@ -489,13 +543,20 @@ def _denied_windows(text: str, *, is_strict: bool = False) -> Iterator[frozenset
             yield _content_words(tokens)
 
 
+def _bounds(tokens: list[str]) -> bool:
+    """Return whether words that begin as a denial give a bound or an order: “no more than”, “only then”."""
+    folded = [fold(token) for token in tokens]
+    is_bound = folded[1:2] != ["longer"] and not _COMPARATIVES.isdisjoint(folded[1:2])
+    return folded[:2] == ["only", "then"] or (is_bound and not _BOUND_BY.isdisjoint(folded[2:3]))
+
+
 def _denies_last(tokens: list[str]) -> bool:
     return is_negation(tokens[-1]) and fold(tokens[-1]) not in _LIMITS
 
 
 def _list_contrasts(text: str) -> Iterator[frozenset[str]]:
     """Yield the content stems of each clause that is nothing but a denial: “not to staging”, “never npm”."""
-    for clause in CLAUSE_BREAK.split(text):
+    for clause in WORDS["turn"].split(text):
         tokens = words(clause)
         is_elliptic = 1 < len(tokens) <= _NEAR_WORDS and _denies_last(tokens)
         if (is_elliptic or any(map(is_negation, tokens[:1]))) and (named := _content_words(tokens)):

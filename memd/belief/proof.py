@@ -13,10 +13,18 @@ from typing import Any
 
 from memd.belief import polarity
 from memd.belief.arguments import find_runnable
-from memd.belief.later import find_contradiction, settles, takes_back, weighs
+from memd.belief.later import (
+    corrects_itself,
+    find_contradiction,
+    names_alternative,
+    replaces_number,
+    settles,
+    takes_back,
+    weighs,
+)
 from memd.belief.polarity import WORDS
 from memd.belief.quotes import QuotedPlace, find_quote, strip_unseen, words_of
-from memd.belief.scope import find_lost_scope, find_swapped
+from memd.belief.scope import find_lost_scope, find_swapped, list_measures, list_numbers
 from memd.text import content_stems, fold, is_stop_word, one_line, split_sentences, words
 
 QUOTE_CHARACTERS_MAX = 300
@@ -34,10 +42,10 @@ MIXED_WORD = re.compile(
 _QUESTION_END = re.compile(r"[?？;؟]\s*[\"'”’)]*\s*$")
 _TAG_QUESTION = re.compile(r"[,.]\s+[^\W\d_]{2,8}\s*[?？؟]+\s*$")
 """`…, right?` asks nothing."""
+_SETTLED_WITHIN = 2
+"""Sentences behind a question of which one may answer it."""
 _TAG_WORDS_MAX = 2
 """Text that ends at most this many words before a question mark is asked, too."""
-_UNITS = {fold(word): unit for unit, row in WORDS.rows["units"].items() for word in row.split()}
-_NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*")
 
 
 @dataclass(frozen=True, slots=True)
@@ -184,11 +192,12 @@ def _judge(
     is_asked = WORDS["request"].search(asked) is not None and (
         _count_shared(claim.text, asked) > _count_shared(claim.text, " ".join(stated))
     )
-    is_unmarked = _asks_by_order(sentence, before, behind) and not any(
-        _is_order(one, record, said) for one in parts
-    )
+    is_settled = stated and parts[0] not in stated
+    is_unmarked = not is_settled and _asks_by_order(sentence, before, behind)
+    is_unmarked = is_unmarked and not any(_is_order(one, record, said) for one in parts)
     is_question = is_unmarked or ((is_asked or not stated) and len(words(behind)) <= _TAG_WORDS_MAX)
-    if is_question or _is_taken_back(sentence, record, said):
+    is_corrected = corrects_itself(sentence, behind, claim.text)
+    if is_question or is_corrected or _is_taken_back(sentence, record, said):
         return refuse("question" if is_question else "taken back")
     sentence = _drop_mentioned_code(" ".join(stated) or sentence, claim.text)
     about = _find_about(claim, record, said)
@@ -201,7 +210,7 @@ def _judge(
     is_undone = bool(proposal) and _is_taken_back(proposal, record, said)
     refused = (
         (refuse("taken back") if is_undone else None)
-        or _check_subject(claim, said, sentence, about)
+        or _check_subject(claim, record, said, sentence, about)
         or _check_choice(claim.text, sentence, said)
         or _check_polarity(
             claim.text, meant or sentence, proposal, is_done=_was_done(sentence, record, said)
@@ -245,7 +254,8 @@ def _is_taken_back(sentence: str, record: SpokenRecord, said: Said) -> bool:
             is_no = number == at == 0 and not answers and polarity.begins_with_denial(one)
             if is_no and _count_shared(one, sentence) > 0:
                 return True
-            if not _is_question(one) and takes_back(one, sentence):
+            is_new = number == 0 and not answers and replaces_number(one, sentence)
+            if is_new or (not _is_question(one) and takes_back(one, sentence)):
                 return True
     return False
 
@@ -266,8 +276,8 @@ def _is_order(sentence: str, record: SpokenRecord, said: Said) -> bool:
     if WORDS["please"].search(sentence):
         return True
     rest = said.whole.partition(sentence)[2]
-    following = next(filter(words, split_sentences(rest)), "")
-    if following and settles(following):
+    following = list(filter(words, split_sentences(rest)))[:_SETTLED_WITHIN]
+    if any(map(settles, following)):
         return True
     has_answered = any(_when(one) > _when(said) for one in record.said)
     if not has_answered or not _was_done(sentence, record, said):
@@ -359,8 +369,11 @@ def _find_about(claim: QuotedNote, record: SpokenRecord, said: Said) -> Spoken |
     outputs = record.outputs_before(said.at)
     if any(_has_run(wanted, one) or _says_alike(claim.about, one) for one in outputs):
         return refuse("about in an output")
-    options = found.offered or tuple(_read_labels(claim.about) or _read_labels(found.text))
-    return Spoken(found.event_id, found.at, claim.about, options)
+    labels = _read_labels(claim.about)
+    options = found.offered or tuple(labels or _read_labels(found.text))
+    # “(c) both” names what stands above it.
+    is_bare = labels and not any(polarity.name_content(text) for _, text in labels)
+    return Spoken(found.event_id, found.at, found.text if is_bare else claim.about, options)
 
 
 def _answers_himself(claim: QuotedNote, asked: Said, said: Said, between: Spoken) -> bool:
@@ -384,7 +397,7 @@ def _asks_another(message: str, about: str) -> bool:
 
 
 def _check_subject(
-    claim: QuotedNote, said: Said, sentence: str, about: Spoken | None
+    claim: QuotedNote, record: SpokenRecord, said: Said, sentence: str, about: Spoken | None
 ) -> Unproved | None:
     """Refuse a note that is about something else than the quote, or than the proposal that it agrees to."""
     proposal = about.text if about else ""
@@ -395,18 +408,22 @@ def _check_subject(
     is_about = _shares_content(claim.text, sentence) or (
         said.asked and not proposal and _shares_content(claim.text, f"{said.asked}\n{sentence}")
     )
-    return None if is_about else _check_answer(claim, said, sentence, about)
+    return None if is_about else _check_answer(claim, record, said, sentence, about)
 
 
 def _check_answer(
-    claim: QuotedNote, said: Said, sentence: str, about: Spoken | None
+    claim: QuotedNote, record: SpokenRecord, said: Said, sentence: str, about: Spoken | None
 ) -> Unproved | None:
     """Refuse a note whose subject stands in the proposal alone, unless the quote agrees to it or chooses it."""
     if about is None:
         return refuse("not about it")
     if not _shares_content(claim.text, about.text):
         return refuse("about neither")
-    is_choice = _chooses_option(sentence, claim, said, about)
+    is_choice = _chooses_option(sentence, claim, said, about) or any(
+        names_alternative(sentence, one.text, claim.about)
+        for one in record.spoken
+        if one.event_id == about.event_id
+    )
     if said.asked or said.approves or polarity.is_assent(sentence) or is_choice:
         return None
     return refuse("no choice")
@@ -421,6 +438,8 @@ def _chooses_option(sentence: str, claim: QuotedNote, said: Said, about: Spoken)
     if chosen:
         others = [what for _, what in offered if what not in chosen]
         affirmed = " ".join(polarity.list_affirmed(text)) or text
+        if not any(map(polarity.name_content, chosen)):
+            return True  # “both”: what stands above it
         worth = max(_count_shared(affirmed, what) for what in chosen)
         return worth > max((_count_shared(affirmed, what) for what in others), default=0)
     return (
@@ -507,35 +526,14 @@ def _check_choice(text: str, sentence: str, said: Said) -> Unproved | None:
 
 def _check_numbers(text: str, record: SpokenRecord, basis: str) -> Unproved | None:
     """Refuse a number in the place of the one that the user gave."""
-    own, said, told = map(_list_numbers, (record.list_own(basis), basis, text))
+    own, said, told = map(list_numbers, (record.list_own(basis), basis, text))
     if told - own and said - told:
         return refuse("number", min(told - own))
-    measured = _list_measures(basis)
-    for number, units in _list_measures(text).items():
+    measured = list_measures(basis)
+    for number, units in list_measures(text).items():
         if units.isdisjoint(measured.get(number, units)):
             return refuse("number", f"{number} of that unit")
     return None
-
-
-def _list_numbers(text: str) -> set[str]:
-    """Return the numbers of a text, those that are written as words among them: “twenty four” is 24, too."""
-    found, before = set(_NUMBER.findall(text)), ""
-    for token in map(fold, words(text)):
-        number = WORDS.rows["numerals"].get(token, "")
-        if number and before.endswith("0") and len(number) < len(before):
-            found.add(str(int(before) + int(number)))
-        found |= {number} - {""}
-        before = number
-    return found
-
-
-def _list_measures(text: str) -> dict[str, set[str]]:
-    """Return the units that stand behind each number of a text."""
-    found: dict[str, set[str]] = {}
-    for number, follower in pairwise(words(text)):
-        if number.isdigit() and (unit := _UNITS.get(fold(follower))):
-            found.setdefault(number, set()).add(unit)
-    return found
 
 
 def _check_runnable(text: str, record: SpokenRecord, basis: str) -> Unproved | None:

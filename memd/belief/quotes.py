@@ -10,12 +10,21 @@ from collections.abc import Sequence
 from typing import NamedTuple
 
 from memd.belief import polarity
-from memd.text import WORD, find_sentence_ends, fold, is_stop_word, split_sentences, words
+from memd.text import (
+    WORD,
+    find_sentence_ends,
+    fold,
+    is_stop_word,
+    split_sentences,
+    without_elision,
+    words,
+)
 
 BULLET = re.compile(r"\s*(?:[-*•]|\d{1,2}[.)])\s+(?=\S)")
 _ELLIPSIS = re.compile(r"\s*[\[(]?(?:…|\.{3,})[\])]?\s*")
 _APOSTROPHES = str.maketrans("", "", "'’")
 _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": "Oe", "Ü": "Ue"})
+_QU = re.compile(r"(?i)(?:\w*qu)['’](?=\w)")
 _SLIP_LETTERS_MIN, _SLIP_WORDS_MIN = 4, 5
 """A shorter word, and one of fewer words of a quote, is read as it stands."""
 
@@ -47,7 +56,7 @@ def find_quote(
 ) -> QuotedPlace | None:
     """Find the whole sentences of one of the parts that hold the quoted words."""
     for part in map(strip_unseen, parts):
-        spans = [(m.start(), m.end()) for m in WORD.finditer(part)]
+        spans = [span for m in WORD.finditer(part) for span in _split_elision(m)]
         tokens = [part[start:end] for start, end in spans]
         found = _find_words(quote, tokens, allows_slips=allows_slips)
         if found is None:
@@ -64,7 +73,11 @@ def find_quote(
 
 def _find_words(quote: str, tokens: Sequence[str], *, allows_slips: bool) -> range | None:
     """Find the words of a quote in a row; where it has an ellipsis, others may stand between."""
-    pieces = [found for one in _ELLIPSIS.split(quote) if (found := words(one))]
+    pieces = [
+        found
+        for one in _ELLIPSIS.split(quote)
+        if (found := [one[at:to] for m in WORD.finditer(one) for at, to in _split_elision(m)])
+    ]
     keys = [_spell(token) for token in tokens]
     first = start = 0
     for number, piece in enumerate(pieces):
@@ -79,6 +92,15 @@ def _find_words(quote: str, tokens: Sequence[str], *, allows_slips: bool) -> ran
     return range(first, start) if pieces else None
 
 
+def _split_elision(found: re.Match[str]) -> list[tuple[int, int]]:
+    """Return the bounds of the words of a match: “qu'on” is two."""
+    start, end = found.span()
+    rest = _QU.sub("", without_elision(found[0]))
+    return (
+        [(start, end - len(rest)), (end - len(rest), end)] if rest != found[0] else [(start, end)]
+    )
+
+
 def _spell(word: str) -> str:
     """Return the spelling by which words are compared: “dont” is “don't”, “fuer” is “für”."""
     return fold(word.translate(_APOSTROPHES).translate(_UMLAUTS))
@@ -90,11 +112,11 @@ def _are_alike(wanted: Sequence[str], found: Sequence[str], slips: int) -> bool:
 
 
 def _is_slip(one: str, other: str) -> bool:
-    """Return whether two words differ by one letter, or by two that changed places, and neither steers a sentence."""
+    """Return whether a word and the typed `other` differ by one letter, or by two that changed places."""
     short, long = sorted((one, other), key=len)
     if len(short) < _SLIP_LETTERS_MIN or not (one + other).isalpha() or len(long) > len(short) + 1:
         return False
-    if any(is_stop_word(word) or polarity.is_negation(word) for word in (one, other)):
+    if is_stop_word(other) or any(map(polarity.is_negation, (one, other))):
         return False
     at = next((n for n in range(len(short)) if short[n] != long[n]), len(short))
     if len(short) < len(long):

@@ -6,7 +6,7 @@ those of grammar: a phrase in front, one behind the quoted words, the attribute 
 
 import re
 from collections.abc import Sequence
-from itertools import takewhile
+from itertools import pairwise, takewhile
 
 from memd.belief import polarity
 from memd.belief.polarity import WORDS, list_folded, name_content
@@ -41,6 +41,8 @@ _OPPOSITES = tuple(
         "all/none",
     }
 )
+_UNITS = {fold(word): unit for unit, row in WORDS.rows["units"].items() for word in row.split()}
+_NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*")
 _URL = re.compile(r"https?://\S+")
 _TIME_UNITS = ("s", "min", "h", "d", "week", "month", "year")
 _CLASSES = (
@@ -92,7 +94,7 @@ def find_swapped(sentence: str, text: str, own: str) -> str:
     `own`: all that the user said; what he named is no other's word.
     """
     said, told, known = ([fold(word) for word in words(one)] for one in (sentence, text, own))
-    if not polarity.has_negation(f"{sentence}\n{text}"):
+    if not polarity.denies(f"{sentence}\n{text}"):
         stems, others = set(map(stem, said)), set(map(stem, told))
         for one, other in (*_OPPOSITES, *(pair[::-1] for pair in _OPPOSITES)):
             first, last = {one, stem(one)}, {other, stem(other)}
@@ -105,7 +107,25 @@ def find_swapped(sentence: str, text: str, own: str) -> str:
         )
         if theirs - all_own and ours - theirs:
             return f"“{min(ours - theirs)}”, and not “{min(theirs - all_own)}”"
+    if _mixes_clauses(sentence, text):
+        return f"“{sentence}” in another order"
     return _find_other_name(sentence, text, known)
+
+
+def _mixes_clauses(sentence: str, text: str) -> bool:
+    """Return whether a text in the same words puts together what stands in different clauses of the sentence."""
+    ours, theirs = (
+        [one for part in polarity.CLAUSE_BREAK.split(side) if (one := name_content(part))]
+        for side in (sentence, text)
+    )
+    is_same = name_content(sentence) == name_content(text) and len(ours) == len(theirs) > 1
+    return is_same and any(not any(one <= other for other in ours) for one in theirs)
+
+
+def _list_frame(text: str) -> list[str]:
+    """The words of a text that steer it, without articles."""
+    folded = [fold(word) for word in words(text)]
+    return [word for word in folded if is_stop_word(word) and word not in _DETERMINERS]
 
 
 def _find_other_name(sentence: str, text: str, known: Sequence[str]) -> str:
@@ -122,8 +142,10 @@ def _find_other_name(sentence: str, text: str, known: Sequence[str]) -> str:
     if len(differing) == 2:  # noqa: PLR2004  # one in the other's place
         first, last = differing
         is_exchanged = (keys[first], keys[last]) == (others[last], others[first])
+        # “A closed matter” for “if a matter is closed” puts it in other words.
+        is_exchanged &= _list_frame(sentence) == _list_frame(text)
         between = keys[first + 1 : last]
-        is_one = len(split_sentences(sentence)) == 1 and not polarity.has_negation(text)
+        is_one = len(split_sentences(sentence)) == 1
         return (
             f"“{said[first]} … {said[last]}” in this order"
             if is_exchanged and between and is_one
@@ -187,3 +209,24 @@ def _find_attribute(sentence: str) -> list[str]:
 
 def _list_content(text: str) -> list[str]:
     return [word for word in words(text) if not is_stop_word(word)]
+
+
+def list_numbers(text: str) -> set[str]:
+    """Return the numbers of a text, those that are written as words among them: “twenty four” is 24, too."""
+    found, before = set(_NUMBER.findall(text)), ""
+    for token in map(fold, words(text)):
+        number = WORDS.rows["numerals"].get(token, "")
+        if number and before.endswith("0") and len(number) < len(before):
+            found.add(str(int(before) + int(number)))
+        found |= {number} - {""}
+        before = number
+    return found
+
+
+def list_measures(text: str) -> dict[str, set[str]]:
+    """Return the units that stand behind each number of a text."""
+    found: dict[str, set[str]] = {}
+    for number, follower in pairwise(words(text)):
+        if number.isdigit() and (unit := _UNITS.get(fold(follower))):
+            found.setdefault(number, set()).add(unit)
+    return found

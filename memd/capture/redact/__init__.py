@@ -48,7 +48,7 @@ from memd.capture.redact.regexes import (
     replace_spans,
 )
 from memd.capture.redact.spoken import find_spoken
-from memd.capture.redact.views import redact_encoded, redact_joined
+from memd.capture.redact.views import redact_encoded, redact_joined, redact_misread
 from memd.capture.redact.words import SPOKEN_WORDS
 
 __all__ = ["PATTERNS", "RULES_VERSION", "forget_words", "redact", "redact_blocks", "redact_value"]
@@ -215,7 +215,7 @@ def redact_value(value: Any, *, entropy: bool = True) -> Any:
 def _redact_read(text: str, *, entropy: bool) -> str:
     """Redact a text as it stands, and then as it reads when it is decoded."""
     once = functools.partial(_redact_once, entropy=entropy)
-    return redact_encoded(once(text), once)
+    return redact_misread(redact_encoded(once(text), once), once)
 
 
 def _redact_once(text: str, *, entropy: bool) -> str:

@@ -39,6 +39,36 @@ _ENCODED = rf"{_CODED}|[^\W\d_]?{_UNUSUAL}+"
 _ENCODED_BYTE = r"%(?:25)*([0-9a-fA-F]{2})"
 _HEX_TEXT = r"(?<![0-9A-Za-z])(?:[2-7][0-9a-f]|[2-7][0-9A-F]|0[9aAdD]){10,4096}(?![0-9A-Za-z])"
 """Printable characters, each as two hexadecimal digits. A digest has other ones, too."""
+_MISREAD = (
+    r"(?<![\w.-])(?:[A-Za-z][ ]){5,14}[A-Za-z](?=[ \t]{0,3}[:=])"
+    r"|(?<![\w.-])[Pp]ass[ ]?[A-Za-z0-9]{3,5}(?=[ \t]{0,3}[:=])"
+)
+"""What a picture's reader may have made of a label: letters apart, a digit or another letter in the place of one."""
+_MISREAD_WORD = r"ass ?[A-Za-z0-9]{3,5}[ \t]{0,3}[:=]"
+_MISREAD_LETTERS = (" s s ", " S S ", " n n ", " N N ")
+"""What a text with such a label has, and what is looked for at no cost."""
+_LABELS = ("password", "passwort", "passcode", "kennwort", "passphrase")
+_LOOK_ALIKE = [
+    set(pair)
+    for pair in (
+        "rn",
+        "nm",
+        "hb",
+        "ec",
+        "oc",
+        "oe",
+        "il",
+        "lt",
+        "tf",
+        "uv",
+        "vy",
+        "vw",
+        "ao",
+        "gq",
+        "rt",
+    )
+]
+_MISREAD_SIGNS = str.maketrans("01345", "oleas")
 _Piece = tuple[int, str]
 """Where a part of a text begins, and how it is read."""
 
@@ -64,6 +94,31 @@ def redact_encoded(text: str, redact: Callable[[str], str]) -> str:
     if "%" in text or "\\u00" in text or "&#" in text:
         return _redact_view(text, _CODED, _decode, redact)
     return text
+
+
+def redact_misread(text: str, redact: Callable[[str], str]) -> str:
+    """Redact the secrets behind a label that was read off a picture: `P a s s w o r d:`, `Passw0rd:`, `Passwond:`."""
+    may_have = compile_regex(_MISREAD_WORD).search(text) or any(
+        map(text.__contains__, _MISREAD_LETTERS)
+    )
+    if may_have and compile_regex(_MISREAD).search(text):
+        return _redact_view(text, _MISREAD, _read_label, redact)
+    return text
+
+
+def _read_label(found: re.Match[str]) -> Iterator[_Piece]:
+    read = found[0].replace(" ", "")
+    plain = read.lower().translate(_MISREAD_SIGNS)
+    meant = next((label for label in _LABELS if _is_misread(plain, label)), "")
+    yield found.start(), meant or found[0]
+
+
+def _is_misread(plain: str, label: str) -> bool:
+    """Return whether two words have the same letters but for one that looks like its other."""
+    if len(plain) != len(label):
+        return False
+    differing = [{one, other} for one, other in zip(plain, label, strict=True) if one != other]
+    return len(differing) <= 1 and all(pair in _LOOK_ALIKE for pair in differing)
 
 
 def _redact_hex(coded: str, redact: Callable[[str], str]) -> str:
