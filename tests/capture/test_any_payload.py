@@ -66,9 +66,18 @@ few = st.lists(leaf, max_size=3) | st.dictionaries(st.text(max_size=12), leaf, m
 anything = leaf | few | st.dictionaries(st.text(max_size=12), leaf | few, max_size=3)
 
 
-def vault():
+def _make_template():
     connection = apsw.Connection(":memory:")
     database.migrate(connection, AT)
+    return connection.serialize("main")
+
+
+TEMPLATE = _make_template()
+
+
+def vault():
+    connection = apsw.Connection(":memory:")
+    connection.deserialize("main", TEMPLATE)
     return connection
 
 

@@ -54,26 +54,30 @@ def redact_keys(text):
 LENGTHS = [40_000, 65_000, 66_000, 100_000]
 
 
-def find_survivors(length, places, redact):
-    """Where a secret has to stand in a long text for an end of it to be left."""
-    filler = "word " * (length // 5)
-    for at in places:
-        text = f"{filler[:at]} {SECRET} {filler[at:]}"
+APART = 2_000
+"""How far apart secrets stand in one text, so that each cut has one before it, in it and behind it."""
+WORDS = "word " * (APART // 5)
+
+
+def find_survivors(length, shifts, redact):
+    """By how much secrets in a long text have to be shifted for an end of one to be left."""
+    for shift in shifts:
+        text = WORDS[:shift] + f" {SECRET} {WORDS[: APART - len(SECRET) - 2]}" * (length // APART)
         kept = truncate.truncate_text(text, 32_768, redact)
         if SECRET[:9] in kept or SECRET[-9:] in kept:
-            yield at
+            yield shift
 
 
 @every_row("length", LENGTHS)
 def test_no_secret_survives_wherever_the_cut_falls(length):
-    """A step is so short that every cut falls into a secret at some place, with an end of it long enough to be seen."""
-    assert not list(find_survivors(length, range(0, length, 11), redact_keys))
+    """A step is so short that every cut falls into a secret at some shift, with an end of it long enough to be seen."""
+    assert not list(find_survivors(length, range(0, APART, 11), redact_keys))
 
 
 def test_the_real_redaction_leaves_no_secret_where_the_cut_falls():
-    """Of every place a sample: tests of redaction show what it finds, and the test above where it must look."""
+    """Of every shift a sample: tests of redaction show what it finds, and the test above where it must look."""
     for length in LENGTHS:
-        assert not list(find_survivors(length, range(length % 611, length, 7_919), redact_value))
+        assert not list(find_survivors(length, range(length % 611, APART, 797), redact_value))
 
 
 def test_a_private_span_that_is_longer_than_the_limit_leaves_nothing():

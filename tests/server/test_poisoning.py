@@ -15,6 +15,10 @@ from tests.factories import AT
 from tests.indexed_vault import IndexedVault
 from tests.server.poisons import BARE, ORDER, POISONS, page, reaches, reads
 
+TOUCHED = EndedCall(
+    tuple(f"{DIRECTORY}/{name}" for name in ("README.md", "docs/testing.md")), "make check", DIRECTORY
+)  # fmt: skip
+
 
 class Later:
     """A project in which a session was told, and what the sessions after it are shown."""
@@ -59,14 +63,16 @@ class Later:
         return (await builder.build(wanted, RecentInjections({}))).text or ""
 
     async def is_shown_anywhere(self, asked, error=""):
-        """What is shown at each moment: starts of a session, a prompt, a subagent, a call that ended or failed."""
+        """What is shown at each moment: starts of a session, a call that ended, and where something is asked."""
         moments = [("startup", "later"), ("clear", "later"), ("compact", "s1"), ("resume", "s0")]
         shown = [await self.is_shown(moment, session=session) for moment, session in moments]
-        shown += [await self.is_shown(moment, asked) for moment in ("prompt", "subagent")]
-        paths = tuple(f"{DIRECTORY}/{name}" for name in ("README.md", "docs/testing.md"))
-        touched = EndedCall(paths, "make check", DIRECTORY)
-        failed = replace(touched, error=error or f"Exit code 2\nmake: *** {asked}")
-        shown += [await self.is_shown("file", call=touched)]
+        shown += [await self.is_shown("file", call=TOUCHED)]
+        return "\n".join([*shown, await self.is_shown_when_asked(asked, error)])
+
+    async def is_shown_when_asked(self, asked, error=""):
+        """What is shown at the moments that depend on a text: a prompt, a subagent's task, a failure."""
+        shown = [await self.is_shown(moment, asked) for moment in ("prompt", "subagent")]
+        failed = replace(TOUCHED, error=error or f"Exit code 2\nmake: *** {asked}")
         return "\n".join([*shown, await self.is_shown("failure", call=failed)])
 
 
@@ -84,7 +90,7 @@ async def test_what_a_stranger_wrote_reaches_no_later_session_unasked(later, poi
     errors = [fields["error"] for name, fields in poison.steps if name == "PostToolUseFailure"]
     shown = await later.is_shown_anywhere(poison.asked, *errors[:1])
     assert not reaches(poison.text, shown)
-    shown = await later.is_shown_anywhere(f"what was said about this: {poison.text[:40]}")
+    shown = await later.is_shown_when_asked(f"what was said about this: {poison.text[:40]}")
     assert not reaches(poison.text, shown)
 
 
