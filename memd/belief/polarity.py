@@ -229,7 +229,9 @@ def _is_wished(clause: str) -> bool:
     """Return whether a clause tells what may or would be, and not what its speaker would like, which is an order."""
     tokens = [fold(word) for word in words(clause)]
     is_request = WORDS["request"].search(clause) or WORDS["please"].search(clause)
-    if not _HEDGES.isdisjoint(tokens) and not is_request:
+    if not is_request and (
+        not _HEDGES.isdisjoint(tokens) or WORDS["takes for a fact"].search(clause)
+    ):
         return True
     return not is_request and not _IRREAL.isdisjoint(tokens) and _FIRST_PERSON.isdisjoint(tokens)
 
@@ -259,29 +261,6 @@ def _split_at_marks(text: str) -> Iterator[tuple[str, tuple[frozenset[str], froz
                 )
                 first, last = " ".join(ahead[-reach:]), " ".join(behind[:reach])
                 yield mark, (name_content(first), name_content(last))
-
-
-def find_widened(sentence: str, text: str) -> str:
-    """Return the narrower thing of a sentence of which a text says all: “every branch” for “the docs branch”."""
-    said, told = words(sentence), words(text)
-    about = name_content(text)
-    always = _FREQUENCIES | _UNIVERSALS
-    once = WORDS["for once"].search(sentence)
-    if once and always.isdisjoint(map(fold, said)) and not always.isdisjoint(map(fold, told)):
-        named = name_content(once["noun"])
-        if not named & about:
-            return once[0]
-    if not _UNIVERSALS.isdisjoint(map(fold, said)):
-        return ""
-    for at, token in enumerate(told):
-        if fold(token) not in _UNIVERSALS:
-            continue
-        nouns = name_content(" ".join(told[at + 1 : at + 1 + _LABEL_WORDS]))
-        for determiner, kind, noun in zip(said, said[1:], said[2:], strict=False):
-            is_named = fold(determiner) in _DETERMINERS and bool(name_content(noun) & nouns)
-            if is_named and (narrower := name_content(kind)) and not narrower & about:
-                return f"{kind} {noun}"
-    return ""
 
 
 def introduces_text(lead: str, text: str) -> bool:

@@ -24,7 +24,13 @@ from memd.belief.later import (
 )
 from memd.belief.polarity import WORDS
 from memd.belief.quotes import QuotedPlace, find_quote, strip_unseen, words_of
-from memd.belief.scope import find_lost_scope, find_swapped, list_measures, list_numbers
+from memd.belief.scope import (
+    find_lost_scope,
+    find_swapped,
+    find_widened,
+    list_measures,
+    list_numbers,
+)
 from memd.text import content_stems, fold, is_stop_word, one_line, split_sentences, words
 
 QUOTE_CHARACTERS_MAX = 300
@@ -215,6 +221,7 @@ def _judge(
         or _check_polarity(
             claim.text, meant or sentence, proposal, is_done=_was_done(sentence, record, said)
         )
+        or (None if proposal else _check_widened(claim.text, meant or sentence, said))
         or (None if proposal or said.asked else _check_scope(claim, record, place))
         or _check_numbers(claim.text, record, basis)
         or _check_runnable(claim.text, record, basis if said.asked or proposal else sentence)
@@ -495,8 +502,12 @@ def _check_polarity(text: str, sentence: str, proposal: str, *, is_done: bool) -
         return refuse("frame", lost)
     if not proposal and polarity.turns_order(sentence, text):
         return refuse("turned order")
-    widened = "" if proposal else polarity.find_widened(sentence, text)
-    return refuse("widened", widened) if widened else None
+    return None
+
+
+def _check_widened(text: str, sentence: str, said: Said) -> Unproved | None:
+    widened = find_widened(sentence, text, "\n".join(said.own))
+    return refuse("widened", _shorten(widened)) if widened else None
 
 
 def _check_scope(claim: QuotedNote, record: SpokenRecord, place: QuotedPlace) -> Unproved | None:

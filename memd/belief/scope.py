@@ -15,8 +15,10 @@ from memd.text import fold, is_stop_word, languages_of, split_sentences, stem, w
 _IDLE = list_folded("words of idle phrases")
 _PASSING, _BEGINNING = list_folded("passing"), list_folded("beginning of a time")
 _TELLS_TIME = list_folded("tells of a time") | frozenset(map(fold, WORDS.list_words("calendar")))
-_UNIVERSALS = list_folded("universals")
-_DETERMINERS = list_folded("determiners") | polarity.ANAPHORS
+_UNIVERSALS, _OF_ALL = list_folded("universals"), list_folded("says of all")
+_ALWAYS = _UNIVERSALS | _OF_ALL | list_folded("frequencies")
+_OF_ONE = list_folded("determiners")
+_DETERMINERS = _OF_ONE | polarity.ANAPHORS
 _FIRST_PERSON = list_folded("first person")
 _CONFINING = list_folded("confining words") - _FIRST_PERSON
 _PREDICATES = list_folded("copulas") | list_folded("modals")
@@ -28,18 +30,7 @@ _PHRASE_WORDS, _NOUNS, _NAMED_WORDS_MIN = 5, 2, 3
 _OPPOSITES = tuple(
     pair.split("/")
     for pair in WORDS.rows["words"]["opposites"].split()
-    if pair
-    not in {
-        "is/was",
-        "i/you",
-        "and/or",
-        "he/she",
-        "from/to",
-        "from/into",
-        "in/out",
-        "all/some",
-        "all/none",
-    }
+    if pair not in WORDS.list_words("opposites of grammar")
 )
 _UNITS = {fold(word): unit for unit, row in WORDS.rows["units"].items() for word in row.split()}
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*")
@@ -88,6 +79,35 @@ def find_lost_scope(sentence: str, before: str, behind: str, text: str) -> str:
     return ""
 
 
+def find_widened(sentence: str, text: str, own: str) -> str:
+    """Return the narrower thing of a sentence of which a text says all: “every branch” for “the docs branch”.
+
+    `own`: all that its speaker typed in that message, where the word may stand that the sentence does not have.
+    """
+    said, told = words(sentence), words(text)
+    about = name_content(text)
+    alls = _ALWAYS.intersection(map(fold, said))
+    once = WORDS["for once"].search(sentence)
+    if once and not alls and not WORDS["for once"].search(text):
+        named = once["noun"]
+        if fold(named) not in _IDLE and not name_content(named) & about:
+            return once[0]
+    added = _OF_ALL.intersection(map(fold, told)).difference(map(fold, words(own)))
+    if added and not alls and not polarity.denies(sentence):
+        return sentence
+    if not _UNIVERSALS.isdisjoint(map(fold, said)):
+        return ""
+    for at, token in enumerate(told):
+        if fold(token) not in _UNIVERSALS:
+            continue
+        nouns = name_content(" ".join(told[at + 1 : at + 1 + _NOUNS]))
+        for determiner, kind, noun in zip(said, said[1:], said[2:], strict=False):
+            is_named = fold(determiner) in _OF_ONE and bool(name_content(noun) & nouns)
+            if is_named and (narrower := name_content(kind)) and not narrower & about:
+                return f"{kind} {noun}"
+    return ""
+
+
 def find_swapped(sentence: str, text: str, own: str) -> str:
     """Return a word of a sentence in whose place the text has another of which it is the contrary, or a like one.
 
@@ -130,6 +150,8 @@ def _list_frame(text: str) -> list[str]:
 
 def _find_other_name(sentence: str, text: str, known: Sequence[str]) -> str:
     """Return the name for which a text that is else the same has another, or the two that it exchanges."""
+    if other := _find_other_word(sentence, text, known):
+        return other
     said, told = (_list_content(one) for one in (sentence, text))
     keys, others = ([stem(fold(word)) for word in side] for side in (said, told))
     if len(keys) != len(others) or len(keys) < _NAMED_WORDS_MIN:
@@ -152,6 +174,21 @@ def _find_other_name(sentence: str, text: str, known: Sequence[str]) -> str:
             else ""
         )
     return ""
+
+
+def _find_other_word(sentence: str, text: str, known: Sequence[str]) -> str:
+    """Return the word for which a text that is else the same, word for word, has one that the user did not say."""
+    said, told = ([fold(word) for word in words(one)] for one in (sentence, text))
+    differing = [pair for pair in zip(said, told, strict=False) if stem(pair[0]) != stem(pair[1])]
+    if len(said) != len(told) or len(differing) != 1:
+        return ""
+    ((one, other),) = differing
+    is_verb = one == next((word for word in said if not is_stop_word(word)), "")
+    idle = any(word in _FILLERS or is_stop_word(word) for word in (one, other))
+    idle = idle or WORDS["please"].search(one) is not None
+    # In other scripts a verb may change its form anywhere.
+    is_other = f"{one}{other}".isascii() and not (is_verb or idle or other in known)
+    return f"“{one}”" if is_other else ""
 
 
 def _find_passing(sentence: str, text: str) -> str:
