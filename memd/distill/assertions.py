@@ -74,6 +74,12 @@ _RULES = {
 }  # fmt: skip
 """Pattern → the form of what has it."""
 _AND = re.compile(r"and\b", re.IGNORECASE)
+_OTHER_FORM = re.compile(r"(?:ed|ing|ly|[^su]s)$|^(?:mind|remember)$")
+"""`Never worked the way I want`, `never says a word`; and what is said for the sake of it: `never mind the tests`."""
+_OBJECT = re.compile(
+    r"\s+(?:(?:an?|the|any|all|each|every|our|your|my|its|their|more|less|two|one)\s|`|\d|[A-Z]{2})"
+)
+_PAST = SPEECH.list_words("past forms")
 _OF_A_THING = re.compile(r"(?!(?:you|we|i)\b).*\b(?:must|should|shall|can|will)\b", re.IGNORECASE)
 _BINDS = re.compile(r"\b(?:must|shall|needs?)\b", re.IGNORECASE)
 """What makes a statement a rule: `from now on the tests are green` only observes."""
@@ -192,11 +198,19 @@ def _find_rule(said: str) -> Form | None:
         lead = sentences.strip_politeness(said[: match.start()])
         if form is ALWAYS and _AND.match(match.group()) and _OF_A_THING.match(lead):
             continue  # what stands before has a subject of its own: `the parser must accept it and always return`
-        verb = match["verb"].lower()
+        verb, rest = match["verb"].lower(), said[match.end("verb") :]
         # `Always return null` is said of code; with `from now on` it is said of the work.
         if verb in VERBS and (form is LASTING or verb not in BEHAVIOUR):
             return form
+        if form is ALWAYS and not lead and verb not in VERBS and _is_imperative(verb, rest):
+            return form
     return {"always": ALWAYS, "from now on": LASTING}.get(read_order(said))
+
+
+def _is_imperative(word: str, rest: str) -> bool:
+    """Return whether a word that no table has orders something: it has an object, `calibrate the sensor`, and no other form."""
+    is_other_form = word in _PAST or is_stop_word(word) or _OTHER_FORM.search(word)
+    return not is_other_form and _OBJECT.match(rest) is not None
 
 
 def _find_kind(rest: str) -> Kind | None:

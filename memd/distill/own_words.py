@@ -22,6 +22,8 @@ from memd.text import find_emphasis, find_sentence_ends, first_word
 BEHAVIOUR = SPEECH.list_words("behaviour")
 VERBS = BEHAVIOUR | SPEECH.list_words("conduct")
 """Verbs with which people order something."""
+_ESCAPED = re.compile(r'\\"(?=[^`]*(?:`[^`]*`[^`]*)*\Z)')
+"""A quotation mark that a program wrote inside another: outside of code nobody types it so."""
 _CHARACTERS_READ_MAX = 20_000
 _MESSAGES_CACHED = 256
 """Messages of which the own sentences are kept: each rule about what somebody says asks for them."""
@@ -57,9 +59,10 @@ class OwnSentence:
 def read_own_sentences(message: str) -> tuple[OwnSentence, ...]:
     """Return the speaker's own sentences, in order; nothing if the message as a whole looks pasted."""
     text = message[:_CHARACTERS_READ_MAX]
-    bare = _mask_quotations(_mask_tags(_mask_outputs(_mask_fences(text))))
+    prose = _mask_outputs(_mask_fences(text))
+    bare = _mask_quotations(_mask_tags(prose))
     blocks = _read_blocks(text, bare)
-    if vetoes.has_document_marks(bare, blocks):
+    if _ESCAPED.search(prose) or vetoes.has_document_marks(bare, blocks):
         return ()
     found: list[OwnSentence] = []
     follows = _Follows.OWN

@@ -32,8 +32,6 @@ RECENCY = 0.5
 """How much less likely, in the logarithm of the odds, for each e-fold of sentences that came after it."""
 _NUMBER = re.compile(r"\d+")
 _QUOTED = re.compile(f"{OPAQUE}+")
-_ESCAPED = '\\"'
-"""What a program writes before a quotation mark inside another: nobody types it in prose."""
 _LACKS_POINT = re.compile(r"[:：]\W*$|^\W*…|…\W*$|….*…")
 """A sentence whose point stands below it, or that is mostly made of what it quotes."""
 _TOLD_SHARE = 0.6
@@ -103,7 +101,7 @@ def choose_said(
         prompt = one.text
         if len(prompt) > _PROMPT_CHARACTERS_MAX or prompt.lstrip().startswith("/"):
             continue
-        if is_machine_text(prompt) or _ESCAPED in prompt:
+        if is_machine_text(prompt):
             continue
         own = read_own_sentences(prompt)
         for number, sentence in enumerate(own):

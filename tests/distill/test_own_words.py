@@ -113,6 +113,14 @@ def test_a_tag_a_list_and_names_in_a_sentence_are_no_output(message, own):
     assert said(message) == own
 
 
+def test_what_a_program_wrote_with_escaped_quotation_marks_is_nobody_s_own():
+    rules = r"Rules:\n\n- Never begin with words like \"Excellent!\".\n- Always name the file that was changed."
+    assert said(f"Sum up what you did in two sentences.\n\n{rules}".replace("\\n", "\n")) == []
+    assert (
+        said('Run `printf "\\"x\\""`. Never commit on Fridays.')[-1] == "Never commit on Fridays."
+    )
+
+
 def test_a_very_long_prompt_is_pasted():
     assert said("Never push to main. " * 100)
     assert said("Never push to main. " * 200) == []
