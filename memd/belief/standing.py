@@ -5,6 +5,7 @@ only what has the same or a lesser standing, and a pin of the user's gives way t
 Where a statement holds, its tags say: `scope:tests`.
 """
 
+import re
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -72,16 +73,21 @@ _WORDS = {
 }  # fmt: skip
 
 
-def tag_places(places: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
-    """Return (tags, paths) of the places that a note holds for: a file, a directory with `/` at its end, a command.
+_BRANCH = re.compile(r"branch[: ]\s*(\S+)\Z")
 
-    >>> tag_places(["src/auth/", "git push"])
-    (('scope:file:src/auth/', 'scope:command:git push'), ('src/auth/',))
+
+def tag_places(places: Iterable[str]) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Return (tags, paths) of the places that a note holds for: a file, a directory with `/` at its end, a command, a branch.
+
+    >>> tag_places(["src/auth/", "git push", "branch exp/ulp"])
+    (('scope:file:src/auth/', 'scope:command:git push', 'scope:branch:exp/ulp'), ('src/auth/',))
     """
     tags, paths = [], []
     for place in places:
         name = " ".join(place.split())
-        if name.startswith("command:") or (" " in name and "/" not in name.partition(" ")[0]):
+        if branch := _BRANCH.match(name):
+            tags.append(f"{OF_BRANCH}:{branch[1]}")
+        elif name.startswith("command:") or (" " in name and "/" not in name.partition(" ")[0]):
             tags.append(f"{OF_COMMAND}{name.removeprefix('command:').strip()}")
         elif name not in _WHOLE_PROJECT:
             tags.append(f"{OF_FILE}{name.removeprefix('file:')}")

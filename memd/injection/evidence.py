@@ -269,7 +269,7 @@ _ERROR_FORM = compile_lazily(
     r"\b[\w.]*(?:Error|Exception|Panic|PANIC|ERROR|FATAL)\b|\b(?:error|fatal|panic)(?:\[\w+\])?:|^[\w./-]+: \S.*: \S"
 )
 """How programs begin to say what failed; within a sentence somebody else's words are before it."""
-_CLAUSE_END = compile_lazily(r"[,;.!?–—](?=\s|$)")
+_CLAUSE_END = compile_lazily(r"[,;.!?–—](?=\s|$)|\s-{1,2}(?=\s)")
 _ERROR_WORDS_MIN, _PHRASE_WORDS_MAX, _TURNS_MAX, _EVENTS_READ_MAX = 4, 8, 8, 2_000
 _EXIT = compile_lazily(r"\AExit code \d+\n")
 

@@ -305,7 +305,8 @@ class RememberRequest(Request):
     content: Annotated[dict[str, Any] | None, UNLISTED] = None
     """What it says as an object of your own: {"diet": "vegan"}."""
     where: Annotated[
-        list[Annotated[Name, says("A path, a directory/ or a command.")]], Field(max_length=10)
+        list[Annotated[Name, says("A path, a directory/, a command, or `branch NAME`.")]],
+        Field(max_length=10),
     ] = []
     """Where it holds, if not in the whole project."""
     quote: Annotated[str, Field(max_length=QUERY_CHARACTERS)] = ""

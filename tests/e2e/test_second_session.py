@@ -201,6 +201,7 @@ PASTED = [
     BASKET.replace("41:17", "99:3"),
     f"It happens again, what is it?\n```\n{BASKET}\n```",
     "the cart breaks again: TypeError: Cannot read properties of undefined (reading 'basket'), what now?",
+    f"{BASKET.partition(chr(10))[0]} -- again, in the importer",
 ]
 
 
@@ -396,6 +397,15 @@ def test_beside_a_checkout_that_is_still_there_memd_says_how_to_join_them(begin,
     told = begin(tmp_path / "clone")[1]
     assert "Both are there" not in told
     assert f"memd project merge {old} {tmp_path / 'clone'}" in told
+
+
+def test_a_note_for_one_branch_is_told_on_that_branch_alone(begin, tmp_path):
+    place = make_checkout(tmp_path / "station")
+    git(place, "checkout", "-qb", "exp/ulp")
+    begin(place)[0].notes("Readings go out unrounded.", kind="fact", where=["branch exp/ulp"])
+    assert "unrounded" in begin(place)[1]
+    git(place, "checkout", "-q", "-")
+    assert "unrounded" not in begin(place)[1]
 
 
 # ── memd injected ────────────────────────────────────────────────────────────────────────────────
