@@ -282,7 +282,7 @@ def test_what_he_did_not_say_so_stays_the_agent_s_word(verdict, name):
 
 
 def read_quoted_notes(label):
-    """The notes of tests/data/quoted_notes.jsonl, which were written before the rules were read: (name, case)."""
+    """The notes of tests/data/quoted_notes.jsonl: (name, case). Most were written before the rules were read; the last 54 beside them."""
     lines = (Path(__file__).parent.parent / "data" / "quoted_notes.jsonl").read_text("utf-8")
     for row in map(json.loads, lines.splitlines()):
         if row["label"] == label:
