@@ -13,6 +13,7 @@ from typing import Any
 
 from memd.belief import polarity
 from memd.belief.arguments import find_runnable
+from memd.belief.fidelity import is_literal, list_objections, rate_fidelity
 from memd.belief.later import (
     corrects_itself,
     find_contradiction,
@@ -24,18 +25,14 @@ from memd.belief.later import (
 )
 from memd.belief.polarity import WORDS
 from memd.belief.quotes import QuotedPlace, find_quote, strip_unseen, words_of
-from memd.belief.scope import (
-    find_lost_scope,
-    find_swapped,
-    find_widened,
-    list_measures,
-    list_numbers,
-)
+from memd.belief.scope import list_measures, list_numbers
 from memd.text import content_stems, fold, is_stop_word, one_line, split_sentences, words
 
 QUOTE_CHARACTERS_MAX = 300
 _TEXT_CHARACTERS_MAX = 600
 """A longer note says more than a quote can prove."""
+FIDELITY_MIN = 0.0
+"""The logarithm of the odds, even ones, from which a note passes for what was said."""
 _SHARED_STEMS_MIN = 2
 _SHARED_PART_MIN = 1 / 3
 _SOURCE_WORDS_MIN = 6
@@ -45,6 +42,8 @@ MIXED_WORD = re.compile(
     rf"[^\W\d_]*(?:[A-Za-z][^\W\d_]*[{_LOOK_ALIKE}]|[{_LOOK_ALIKE}][^\W\d_]*[A-Za-z])[^\W\d_]*"
 )
 """A word of Latin letters and such as look like them."""
+_LATIN = re.compile(r"[A-Za-z]{3}")
+"""What the model can read; of other scripts the rules of grammar alone judge."""
 _QUESTION_END = re.compile(r"[?？;؟]\s*[\"'”’)]*\s*$")
 _TAG_QUESTION = re.compile(r"[,.]\s+[^\W\d_]{2,8}\s*[?？؟]+\s*$")
 """`…, right?` asks nothing."""
@@ -184,14 +183,12 @@ def _judge(
     claim: QuotedNote, record: SpokenRecord, said: Said, place: QuotedPlace
 ) -> Proof | Unproved:
     """Judge a note by the sentences that its quote was found in."""
-    sentence, before, behind, next_sentence = place
+    sentence, before, behind, _ = place
     if any(_has_run(words_of(sentence), output) for output in record.outputs_before(said.at)):
         return refuse("in an output")
-    limit = polarity.limits(before, behind) or next_sentence
     lead, colon, _ = sentence.partition(":")
-    is_mentioned = bool(colon) and polarity.introduces_text(lead, claim.text)
-    if is_mentioned or (limit and not polarity.keeps_limit(limit, claim.text)):
-        return refuse("mention" if is_mentioned else "limited")
+    if colon and polarity.introduces_text(lead, claim.text):
+        return refuse("mention")
     parts = split_sentences(sentence)
     stated = [one for one in parts if not _is_asked(one, record, said)]
     asked = " ".join(one for one in parts if one not in stated)
@@ -218,11 +215,11 @@ def _judge(
         (refuse("taken back") if is_undone else None)
         or _check_subject(claim, record, said, sentence, about)
         or _check_choice(claim.text, sentence, said)
-        or _check_polarity(
-            claim.text, meant or sentence, proposal, is_done=_was_done(sentence, record, said)
+        or (
+            _check_polarity(claim.text, meant or sentence, proposal)
+            if proposal or said.asked
+            else _check_fidelity(claim.text, place, record.list_own(said.whole))
         )
-        or (None if proposal else _check_widened(claim.text, meant or sentence, said))
-        or (None if proposal or said.asked else _check_scope(claim, record, place))
         or _check_numbers(claim.text, record, basis)
         or _check_runnable(claim.text, record, basis if said.asked or proposal else sentence)
     )
@@ -486,7 +483,7 @@ def _read_labels(about: str) -> list[tuple[str, str]]:
     return [(match[1], match[2]) for match in WORDS["label"].finditer(about)]
 
 
-def _check_polarity(text: str, sentence: str, proposal: str, *, is_done: bool) -> Unproved | None:
+def _check_polarity(text: str, sentence: str, proposal: str) -> Unproved | None:
     if polarity.is_negated_by(sentence, text):
         return refuse("opposite")
     if (
@@ -498,26 +495,20 @@ def _check_polarity(text: str, sentence: str, proposal: str, *, is_done: bool) -
         return refuse("answered no")
     if polarity.find_lost_condition(sentence, text):
         return refuse("condition")
-    if lost := polarity.find_lost_frame(sentence, text, is_done=is_done):
+    if lost := polarity.find_lost_frame(sentence, text):
         return refuse("frame", lost)
-    if not proposal and polarity.turns_order(sentence, text):
-        return refuse("turned order")
     return None
 
 
-def _check_widened(text: str, sentence: str, said: Said) -> Unproved | None:
-    widened = find_widened(sentence, text, "\n".join(said.own))
-    return refuse("widened", _shorten(widened)) if widened else None
-
-
-def _check_scope(claim: QuotedNote, record: SpokenRecord, place: QuotedPlace) -> Unproved | None:
-    """Refuse a text that says of more, or of something else, what the user confined to one thing."""
-    text, own = claim.text, record.list_own(f"{place.sentence}\n{claim.quote}")
-    if lost := find_lost_scope(*place[:3], text):
-        return refuse("widened", lost)
-    if swapped := find_swapped(place.sentence, text, own):
-        return refuse("swapped", swapped)
-    return None
+def _check_fidelity(text: str, place: QuotedPlace, own: str) -> Unproved | None:
+    """Refuse a text that most likely does not say what its quote says, by what the rules of grammar object to if they do."""
+    if rate_fidelity(text, place, own) >= FIDELITY_MIN:
+        return None
+    objections = list_objections(text, place, own)
+    if not objections and (is_literal(text, place) or not _LATIN.search(text)):
+        return None
+    name = next(iter(objections), "otherwise")
+    return refuse(name, _shorten(objections.get(name, "")))
 
 
 def _check_choice(text: str, sentence: str, said: Said) -> Unproved | None:

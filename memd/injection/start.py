@@ -12,7 +12,7 @@ and what it left open; after a compaction also what had been injected before.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain
+from itertools import chain, filterfalse
 from typing import Literal
 
 from memd.belief.changes import StandingStatement, find_corrections, find_outdated
@@ -35,6 +35,7 @@ _WORK_KINDS = (Kind.CHANGE, Kind.FIX, Kind.DISCOVERY, Kind.FAILURE)
 DECISIONS_HEADING = "Decisions"
 FACTS_HEADING = "Known"
 TASKS_HEADING = "Open tasks"
+CLAIMS_HEADING = "Claimed by an agent, not proved to be the user's word"
 WORK_HEADING = "Left open or done last"
 OWN_HEADING = "From this session"
 OPEN_HEADING = "Left open in this session"
@@ -275,6 +276,12 @@ def read_rules(tx: Connection, here: SessionState, now: int) -> tuple[ContextCan
     return _once_each((*rules, *standing))
 
 
+def is_claim(one: ContextCandidate) -> bool:
+    """Return whether a rule or decision is only what an agent of this machine says: nobody proved it, and nobody pinned it."""
+    is_of_team = bool(one.author)
+    return one.authority < Authority.USER_TOLD and not (one.is_pinned or is_of_team)
+
+
 _STATED = "a file that the client reads says it"
 
 
@@ -377,11 +384,13 @@ def _read_project_groups(
     rules = read_rules(tx, here, now)
     stood = lines.drop_turned(outcomes, (*rules, *decisions, *known))
     work = _once_each((*failures, *lines.gather_open(lines.drop_done(stood))))
+    decided = _once_each(decisions)
     groups = [
-        CandidateGroup(RULES_HEADING, rules, stands=True),
-        CandidateGroup(DECISIONS_HEADING, _once_each(decisions), stands=True),
+        CandidateGroup(RULES_HEADING, tuple(filterfalse(is_claim, rules)), stands=True),
+        CandidateGroup(DECISIONS_HEADING, tuple(filterfalse(is_claim, decided)), stands=True),
         CandidateGroup(FACTS_HEADING, _once_each(known), stands=True),
         CandidateGroup(TASKS_HEADING, tuple(read_standing(Kind.TASK)), stands=True),
+        CandidateGroup(CLAIMS_HEADING, tuple(filter(is_claim, (*rules, *decided))), stands=True),
         CandidateGroup(WORK_HEADING, work, is_by_time=True, limit=_WORK_MAX),
     ]
     bodies = session_context.turn_bodies(tx, [one.id for one in failures])
