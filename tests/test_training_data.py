@@ -1,5 +1,6 @@
 """What is kept of the labelled people: where it is from, what readers said of it, and numbers; nothing private, and little text."""
 
+import gzip
 import hashlib
 import json
 import re
@@ -119,3 +120,13 @@ def test_the_rows_give_the_weights_that_memd_comes_with():
     weights, bias = script["fit"](features, stands)
     told = json.loads((ROOT / "memd/injection/said.json").read_text("utf-8"))["weights"]
     assert told == pytest.approx({"bias": bias, **dict(zip(names, weights, strict=True))}, abs=1e-3)
+
+
+def test_every_pair_that_the_notes_weights_were_learned_on_quotes_its_prompt_and_makes_these_weights():
+    packed = (TRAINING / "notes.jsonl.gz").read_bytes()
+    pairs = [json.loads(line) for line in gzip.decompress(packed).decode("utf-8").splitlines()]
+    assert all(one["quote"] in one["prompt"] and one["text"] for one in pairs)
+    assert {one["label"] for one in pairs} == {"honest", "false"}
+    content = json.loads((ROOT / "memd/belief/fidelity.json").read_text("utf-8"))
+    assert content["pairs"] == hashlib.sha256(packed).hexdigest()
+    assert content["notes"] == len(pairs)

@@ -8,8 +8,7 @@ drops and keeps, in what order, what only one side denies, in what mood both spe
 import json
 import math
 import re
-from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from importlib import resources
 
 from memd.belief import polarity, scope
@@ -22,6 +21,10 @@ _DUTIES = list_folded("modals") | list_folded("duties")
 _COPULAS = list_folded("copulas") | {"be"}
 _SUPPOSITIONS = list_folded("suppositions") | list_folded("hedges")
 _FIRST_PERSON = list_folded("first person")
+_IRREGULAR = {
+    form: verb for verb, forms in WORDS.rows["irregular"].items() for form in forms.split()
+}
+_PERSONS = frozenset(("user", "agent"))
 _PERFECT = frozenset(("has", "have", "had", "been", "already", "done", "now"))
 _BEGINNING, _NAMED_WITHIN = 8, 4
 """Words of a sentence in which a supposition frames it, and of a note in which it names the user."""
@@ -34,10 +37,13 @@ _NUMBER = re.compile(r"\d+")
 _COUNT_MAX = 2
 
 
-def rate_fidelity(text: str, place: QuotedPlace, own: str) -> float:
-    """The logarithm of the odds that a note says what its quote says; `own`: all that the user typed in that message."""
+def rate_fidelity(text: str, place: QuotedPlace, own: str, objections: Collection[str]) -> float:
+    """The logarithm of the odds that a note says what its quote says; `own`: all that the user typed.
+
+    `objections`: what `list_objections` names.
+    """
     weights = _read_weights()
-    features = measure_note(text, place, own)
+    features = measure_note(text, place, own, objections)
     return weights["bias"] + sum(weights.get(name, 0.0) * value for name, value in features.items())
 
 
@@ -48,18 +54,25 @@ def _read_weights() -> Mapping[str, float]:
     return weights
 
 
-def is_literal(text: str, place: QuotedPlace) -> bool:
-    """Return whether a note repeats its sentence, in its order: no other word but other forms of these, little left out."""
+def adds_nothing(text: str, place: QuotedPlace) -> bool:
+    """Return whether a note has no other words than forms of those of its sentence."""
     ours, theirs = (_list_content(words_of(side)) for side in (place.sentence, text))
-    new = [key for key in theirs if key not in ours]
     dropped = [key for key in ours if key not in theirs]
+    new = (key for key in theirs if key not in ours)
+    return all(any(_liken(key, other) >= _ALIKE for other in dropped) for key in new)
+
+
+def repeats(text: str, place: QuotedPlace) -> bool:
+    """Return whether a note that adds nothing keeps the order of its sentence, and most of it."""
+    ours, theirs = (_list_content(words_of(side)) for side in (place.sentence, text))
     kept = [key for key in theirs if key in ours]
-    is_said = all(any(_liken(key, other) >= _ALIKE for other in dropped) for key in new)
-    in_order = _count_in_order(kept, ours) == len(kept)
-    return is_said and in_order and len(dropped) - len(new) <= _LEFT_OUT_MAX * len(ours)
+    missing = len(set(ours)) - len(set(theirs))
+    return _count_in_order(kept, ours) == len(kept) and missing <= _LEFT_OUT_MAX * len(set(ours))
 
 
-def measure_note(text: str, place: QuotedPlace, own: str) -> dict[str, float]:
+def measure_note(
+    text: str, place: QuotedPlace, own: str, objections: Collection[str]
+) -> dict[str, float]:
     """The features of a note beside the sentence that its quote stands in: shares, logarithms of counts, 0 or 1.
 
     `+word` is one that nobody typed, `-word` one of the sentence that is gone, `=word` a word of grammar that is kept.
@@ -70,7 +83,7 @@ def measure_note(text: str, place: QuotedPlace, own: str) -> dict[str, float]:
         **_compare_words(sentence, told, typed),
         **_compare_denials(place.sentence, text),
         **_compare_moods(place.sentence, sentence, text, told),
-        **{f"object {name}": 1.0 for name in list_objections(text, place, own)},
+        **{f"object {name}": 1.0 for name in objections},
         "cut": float(bool(words(place.before) or words(place.behind))),
         "followed": float(bool(words(own.partition(place.sentence)[2]))),
     }
@@ -85,15 +98,20 @@ def measure_note(text: str, place: QuotedPlace, own: str) -> dict[str, float]:
     return features
 
 
-def list_objections(text: str, place: QuotedPlace, own: str) -> dict[str, str]:
-    """What the rules of grammar object to in a note: the name of the refusal → what it names."""
+def list_objections(
+    text: str, place: QuotedPlace, own: str, *, is_done: bool = False
+) -> dict[str, str]:
+    """What the rules of grammar object to in a note: the name of the refusal → what it names.
+
+    `is_done`: what the sentence wishes was then done, and so decided.
+    """
     sentence = place.sentence
     limit = polarity.limits(place.before, place.behind) or place.following
     found = {
         "limited": limit if limit and not polarity.keeps_limit(limit, text) else "",
         "opposite": sentence if polarity.is_negated_by(sentence, text) else "",
         "condition": " ".join(polarity.find_lost_condition(sentence, text)),
-        "frame": polarity.find_lost_frame(sentence, text),
+        "frame": polarity.find_lost_frame(sentence, text, is_done=is_done),
         "turned order": sentence if polarity.turns_order(sentence, text) else "",
         "widened": scope.find_widened(sentence, text, own)
         or scope.find_lost_scope(sentence, place.before, place.behind, text),
@@ -140,7 +158,10 @@ def _compare_words(
 
 
 def _list_content(tokens: Sequence[str]) -> list[str]:
-    return [stem(word) for word in tokens if word.isdigit() or not is_stop_word(word)]
+    """The stems of the content of these words; who speaks and who is spoken to are no content."""
+    named = (word for word in tokens if word not in _PERSONS)
+    content = (word for word in named if word.isdigit() or not is_stop_word(word))
+    return [stem(_IRREGULAR.get(word, word)) for word in content]
 
 
 def _count_in_order(one: Sequence[str], other: Sequence[str]) -> int:

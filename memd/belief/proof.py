@@ -13,7 +13,7 @@ from typing import Any
 
 from memd.belief import polarity
 from memd.belief.arguments import find_runnable
-from memd.belief.fidelity import is_literal, list_objections, rate_fidelity
+from memd.belief.fidelity import adds_nothing, list_objections, rate_fidelity, repeats
 from memd.belief.later import (
     corrects_itself,
     find_contradiction,
@@ -187,8 +187,10 @@ def _judge(
     if any(_has_run(words_of(sentence), output) for output in record.outputs_before(said.at)):
         return refuse("in an output")
     lead, colon, _ = sentence.partition(":")
-    if colon and polarity.introduces_text(lead, claim.text):
-        return refuse("mention")
+    is_mentioned = bool(colon) and polarity.introduces_text(lead, claim.text)
+    limit = polarity.limits(before, "")
+    if is_mentioned or (limit and not polarity.keeps_limit(limit, claim.text)):
+        return refuse("mention" if is_mentioned else "limited")
     parts = split_sentences(sentence)
     stated = [one for one in parts if not _is_asked(one, record, said)]
     asked = " ".join(one for one in parts if one not in stated)
@@ -218,7 +220,7 @@ def _judge(
         or (
             _check_polarity(claim.text, meant or sentence, proposal)
             if proposal or said.asked
-            else _check_fidelity(claim.text, place, record.list_own(said.whole))
+            else _check_fidelity(claim, place, record, said)
         )
         or _check_numbers(claim.text, record, basis)
         or _check_runnable(claim.text, record, basis if said.asked or proposal else sentence)
@@ -409,9 +411,10 @@ def _check_subject(
     for one in split_sentences(claim.text):
         if (content := _content(one)) and not content & basis:
             return refuse("another matter", _shorten(one))
-    is_about = _shares_content(claim.text, sentence) or (
-        said.asked and not proposal and _shares_content(claim.text, f"{said.asked}\n{sentence}")
-    )
+    own = f"{said.asked}\n{sentence}"
+    is_about = _shares_content(claim.text, sentence if about else own)
+    if about is None and not said.asked:
+        is_about = bool(_content(claim.text) & basis)  # fidelity says the rest
     return None if is_about else _check_answer(claim, record, said, sentence, about)
 
 
@@ -500,12 +503,22 @@ def _check_polarity(text: str, sentence: str, proposal: str) -> Unproved | None:
     return None
 
 
-def _check_fidelity(text: str, place: QuotedPlace, own: str) -> Unproved | None:
-    """Refuse a text that most likely does not say what its quote says, by what the rules of grammar object to if they do."""
-    if rate_fidelity(text, place, own) >= FIDELITY_MIN:
-        return None
-    objections = list_objections(text, place, own)
-    if not objections and (is_literal(text, place) or not _LATIN.search(text)):
+def _check_fidelity(
+    claim: QuotedNote, place: QuotedPlace, record: SpokenRecord, said: Said
+) -> Unproved | None:
+    """Refuse a text that most likely does not say what its quote says.
+
+    If it has no other words, the rules of grammar judge; else a model that knows what they object to.
+    """
+    text, own = claim.text, record.list_own(said.whole)
+    is_done = _was_done(place.sentence, record, said)
+    objections = list_objections(text, place, own, is_done=is_done)
+    is_plain = adds_nothing(text, place) or not _LATIN.search(text)
+    if is_plain and (objections or repeats(text, place)):
+        is_refused = bool(objections)
+    else:
+        is_refused = rate_fidelity(text, place, own, objections) < FIDELITY_MIN
+    if not is_refused:
         return None
     name = next(iter(objections), "otherwise")
     return refuse(name, _shorten(objections.get(name, "")))

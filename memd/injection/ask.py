@@ -11,12 +11,10 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import islice, pairwise
 
-from memd.belief.quotes import words_of
 from memd.belief.rejections import leave_retracted
 from memd.config import NotesConfig
 from memd.distill.episodes import EpisodeContext, Story, read_story
-from memd.distill.proving import own_parts
-from memd.injection.learned import ExchangeForm, estimate, is_told
+from memd.injection.learned import LIKELY_MIN, ExchangeForm, SaidSentence, choose_said, estimate
 from memd.models import STATED_KINDS, EventKind, Session
 from memd.store import events, projects, session_context, usage
 from memd.store.database import Connection, Database
@@ -32,7 +30,8 @@ _VAIN_WEIGHT = 0.5
 ASK_TOKENS = 100
 """Of an ask, at most."""
 _REMINDERS_MAX, _REMINDER_CHARACTERS = 2, 60
-_REMINDER_WORDS_MIN = 4
+_REMINDERS_READ = 12
+_QUESTION_MARKS = ("?", "？", "؟", "\u037e")
 _PAST_PART = 0.5
 """Less must be expected of what is about to be out of reach: before a compaction, or in a session that has ended."""
 _PAST_SESSIONS, _PAST_SENTENCES_MAX, _PAST_CHARACTERS = 6, 3, 110
@@ -185,16 +184,14 @@ def _write_line(tx: Connection, exchanges: Sequence[AskedExchange], project_id: 
 def _list_reminders(
     tx: Connection, project_id: int, exchanges: Sequence[AskedExchange], most: int, characters: int
 ) -> str:
-    """The user's sentences from the likeliest of these exchanges, cut to this many characters, that are neither noted nor retracted."""
-    likely = sorted(exchanges, key=lambda one: -estimate(one.form))
-    found = ((one.at, _find_reminder(one.form, characters)) for one in likely)
+    """The sentences of these exchanges that are likeliest to hold, cut to this many characters, neither noted nor retracted."""
+    said = [
+        SaidSentence(answer, one.at)
+        for one in reversed(exchanges)
+        for answer in (one.form.prompt, *one.form.answered.splitlines())
+    ]
     known = session_context.newest_titles(tx, (project_id,), _KNOWN_MAX, STATED_KINDS)
-    new = [(at, text) for at, text in found if text and not is_told(text, known)]
-    wanted = islice(leave_retracted(tx, new, project_id), most)
-    return "; ".join(f"“{text}”" for text in wanted)
-
-
-def _find_reminder(form: ExchangeForm, characters: int) -> str:
-    """Find the user's longest answer, else the first typed text; empty if the user said next to nothing."""
-    said = max(form.answered.splitlines() or own_parts(form.prompt)[:1] or [""], key=len)
-    return one_line(said, characters) if len(words_of(said)) >= _REMINDER_WORDS_MIN else ""
+    likely = choose_said(said, known, _REMINDERS_READ, LIKELY_MIN)
+    told = [(one.at, one.text) for one in likely if not one.text.endswith(_QUESTION_MARKS)]
+    wanted = islice(leave_retracted(tx, told, project_id), most)
+    return "; ".join(f"“{one_line(text, characters)}”" for text in wanted)

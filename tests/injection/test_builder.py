@@ -124,6 +124,7 @@ def test_lengths_count_utf16_units():
 
 
 HOUR = 3_600_000
+HIS = Authority.USER_PROMPT
 
 
 class FakeDistiller:
@@ -217,11 +218,12 @@ async def test_an_empty_project_injects_nothing(vault):
 
 
 async def test_an_index_has_every_group(vault):
-    rule = vault.put("Always run the tests", kind=Kind.INSTRUCTION)
-    choice = vault.put("We chose Redis", kind=Kind.DECISION)
+    rule = vault.put("Always run the tests", kind=Kind.INSTRUCTION, authority=HIS)
+    choice = vault.put("We chose Redis", kind=Kind.DECISION, authority=HIS)
+    claimed = vault.put("Amounts are in cents", kind=Kind.DECISION)
     failed = vault.put("ValueError in auth", kind=Kind.FAILURE)
     task = vault.put("Rename the tables", kind=Kind.TASK)
-    everywhere = vault.put("Likes tabs", kind=Kind.PREFERENCE, project="global")
+    everywhere = vault.put("Likes tabs", kind=Kind.PREFERENCE, project="global", authority=HIS)
     noted = vault.put("A note")
     vault.happens("prompt", NOW - HOUR, session="before", prompt="Move the sessions")
     last = vault.put("Moved them", kind=Kind.CHANGE, session="before", days_ago=0.01)
@@ -233,6 +235,7 @@ async def test_an_index_has_every_group(vault):
         (start.DECISIONS_HEADING, choice),
         (start.FACTS_HEADING, noted),
         (start.TASKS_HEADING, task),
+        (start.CLAIMS_HEADING, claimed),
         (start.WORK_HEADING, failed),
         (start.WORK_HEADING, last),
     ]
@@ -340,8 +343,8 @@ async def test_what_touches_the_files_of_this_branch_comes_before_what_is_newer(
 
 async def test_what_many_lines_of_a_section_share_stands_once_in_its_heading(vault):
     for name in ("red", "green", "blue"):
-        vault.put(f"The {name} button opens the {name} page", kind=Kind.DECISION, days_ago=3)
-    older = vault.put("The menu has no more than nine entries", kind=Kind.DECISION, days_ago=400)
+        vault.put(f"The {name} button opens the {name} page", kind=Kind.DECISION, days_ago=3, authority=HIS)  # fmt: skip
+    older = vault.put("The menu has no more than nine entries", kind=Kind.DECISION, days_ago=400, authority=HIS)  # fmt: skip
     lines = (await vault.build()).text.splitlines()
     (heading,) = (line for line in lines if line.startswith(start.DECISIONS_HEADING))
     day = heading.split(", ")[1]
@@ -663,7 +666,7 @@ async def test_a_compacted_session_gets_its_own_memories_first(vault):
     own = vault.put("We chose Redis", kind=Kind.DECISION, session="s1", days_ago=0.5)
     note = vault.put("An own note", session="s1", days_ago=0.5)
     hit = vault.put("The kettle is cold")
-    rule = vault.put("Always run the tests", kind=Kind.INSTRUCTION)
+    rule = vault.put("Always run the tests", kind=Kind.INSTRUCTION, authority=HIS)
     vault.shown(hit, NOW - HOUR)
     start = vault.happens("session_start", NOW, source="compact")
     context = await vault.build("compact", session="s1", event=start)

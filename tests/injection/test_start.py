@@ -110,7 +110,7 @@ def test_candidates_come_in_groups_and_a_pinned_one_in_its_own(db, library, happ
     noted, chosen = library.put("A note"), library.put("Redis", kind=Kind.DECISION)
     for number in (noted, chosen):
         db.write_now(lambda tx, n=number: summaries.pin_summary(tx, n, NOW))
-    own = library.put("SQLite", kind=Kind.DECISION, session="s1", days_ago=1)
+    own = library.put("SQLite", kind=Kind.DECISION, session="s1", days_ago=1, authority=Authority.USER_PROMPT)  # fmt: skip
     happens("compact_start", NOW)
     here = situate(SessionPlace("test", "s1"))
     found = db.read_now(lambda tx: start.read_candidates(tx, here, "startup", NOW))
