@@ -57,7 +57,7 @@ COMMANDS = {
 }
 """Every command and the function that runs it, in the order of the help page."""
 SUBCOMMANDS = {
-    "project": "memd.cli.project:SUBCOMMANDS", "model": "memd.cli.model:SUBCOMMANDS",
+    "project": "memd.cli.project:SUBCOMMANDS", "model": "memd.cli.install:SUBCOMMANDS",
     "team": "memd.cli.team:SUBCOMMANDS",
 }  # fmt: skip
 """Commands with subcommands, and the table of the functions that run those."""
