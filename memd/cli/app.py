@@ -40,7 +40,7 @@ _GROUPS = (
     )),
     ("Set up", "memd install claude-code", (
         ("install", "install uninstall"), ("import_", "import"), ("maintenance", "notes watch"),
-        ("project", "project switch"), ("model", "model"),
+        ("project", "project switch"), ("install", "model"),
     )),
     ("Keep", "memd backup", (
         ("doctor", "status doctor"), ("daemon", "start stop restart"), ("app", "serve"), ("archive", "sync export backup restore"),
