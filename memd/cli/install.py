@@ -226,6 +226,8 @@ def _run_command(command: tuple[str, ...]) -> None:
         raise Broken(f"`{line}` failed with exit status {ended.returncode}; fix that and try again")
 
 
+# ── Models without a server ──────────────────────────────────────────────────────────────────────
+
 _Name = Annotated[str | None, Argument(metavar="NAME", help="Default: the only one.")]
 _USING = ("auto", "local")
 """Values of `engines.embedder` with which an added model is used."""

@@ -405,6 +405,8 @@ def _forbids(text: str) -> bool:
     return bool(words(text)) and _FORBIDS.search(text) is not None
 
 
+# ── Orders in other languages ────────────────────────────────────────────────────────────────────
+
 _TABLE = Table("distill/orders.toml")
 _ALWAYS, _NEVER, _NOT, _STILL, _POLITE, _SUBJECTS, _HERE = map(
     _TABLE.list_words, ("always", "never", "not", "still", "polite", "subjects", "here")

@@ -255,6 +255,8 @@ def _find_number(info: Mapping[str, Any], ending: str) -> int:
     return next((value for value in found if type(value) is int and value > 0), 0)
 
 
+# ── OpenAI's API ─────────────────────────────────────────────────────────────────────────────────
+
 _MODELS_LISTED_MAX = 3
 _STABLE_KEYS = ("root", "parent", "quantization", "arch", "max_model_len", "meta")
 """Properties that identify a model; not `created`, which some servers set to the time of the request."""

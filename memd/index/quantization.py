@@ -141,6 +141,8 @@ def is_float16(blob: bytes, dimensions: int) -> bool:
 BitWords = NDArray[np.uint64]
 Distances = NDArray[np.uint8] | NDArray[np.uint16]
 
+# ── Codes of one bit, and re-scoring ─────────────────────────────────────────────────────────────
+
 _FIRST_PLANES = 4
 """Planes of the first coarse distance: 256 bits, whose count fits in a byte but for the query's exact opposite."""
 _SECOND_SHARE = 1 / 2

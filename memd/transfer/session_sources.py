@@ -35,6 +35,9 @@ from memd.transfer.sources import (
     home_directory,
 )
 
+if TYPE_CHECKING:
+    from memd.store.foreign_sqlite import ForeignDatabase
+
 _CLAUDE_HOME_FILES = ("history.jsonl", "settings.json", ".claude.json", "todos", "shell-snapshots")
 """Files beside `projects` in a configuration directory of Claude Code, and in no copy of transcripts."""
 _BEGIN_BYTES_MAX = 262_144
@@ -386,8 +389,7 @@ CATALOGUE: Mapping[str, Source] = {**SESSION_SOURCES, **{one.name: one for one i
 """Name of a source → source."""
 
 
-if TYPE_CHECKING:
-    from memd.store.foreign_sqlite import ForeignDatabase
+# ── Opening a session's file ─────────────────────────────────────────────────────────────────────
 
 COMPRESSED = ".zst"
 DATABASE = ".db"

@@ -83,6 +83,8 @@ def show_node(visit: Visit) -> Page:
     )
 
 
+# ── The graph ────────────────────────────────────────────────────────────────────────────────────
+
 _COLUMN, _ROW, _WIDTH, _HEIGHT = 330, 34, 250, 26
 _NODES_MAX = (1, 14, 28)
 """Nodes that are drawn of each step."""

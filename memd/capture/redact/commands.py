@@ -220,6 +220,8 @@ def _is_password(value: str) -> bool:
     return not value.startswith(schemes) and (len(value) > 3 or is_likely_secret(value))  # noqa: PLR2004
 
 
+# ── What is printed ──────────────────────────────────────────────────────────────────────────────
+
 PRINTED_RULE = "printed-secret"
 _PRINTS = "|".join(VOCABULARY["commands"]["printing"])
 _NAMED = r"(?:printenv\s+|echo\s+[\"']?\$\{?|output\s+-raw\s+|Env:)(?P<name>\w{2,60})"

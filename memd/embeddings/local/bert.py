@@ -239,6 +239,8 @@ def group_by_length(ids: Sequence[Sequence[int]]) -> Iterator[list[int]]:
 
 WORD_CHARACTERS_MAX = 100
 """A longer word is one unknown token."""
+# ── Word pieces ──────────────────────────────────────────────────────────────────────────────────
+
 _SPECIAL = ("[PAD]", "[UNK]", "[CLS]", "[SEP]", "[MASK]")
 _LITERAL_SPECIAL = re.compile("|".join(f"({re.escape(token)})" for token in _SPECIAL))
 """Special tokens that stand in a text are themselves, whatever their letters would make."""
