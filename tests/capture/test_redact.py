@@ -311,7 +311,7 @@ ADVERSARIES = [
 
 @pytest.mark.parametrize("piece", ADVERSARIES)
 def test_no_input_makes_it_backtrack(piece):
-    text = (piece * (25_000 // len(piece) + 1))[:25_000]
+    text = (piece * (50_000 // len(piece) + 1))[:50_000]
     redact(text)
     redact(f"aws akia AZDO JQQJ9 :AA curl ://x mysql {text}")
 

@@ -89,6 +89,6 @@ def test_what_only_speaks_of_a_block_stays(text):
         "x",
     ],
 )
-def test_a_megabyte_takes_no_time(piece):
-    text = piece * (1_000_000 // len(piece))
+def test_megabytes_take_no_time(piece):
+    text = piece * (4_000_000 // len(piece))
     redact_blocks(text)
