@@ -306,10 +306,65 @@ class StartInputs:
 
 
 @dataclass(frozen=True, slots=True)
-class _KeptPage:
+class WrittenPage:
+    """The lines of a page, so that those that still hold can be told again."""
+
+    project: str
+    capacity: int
+    sections: tuple[ContextSection, ...]
+    own: tuple[str, ...]
+    """The lines of what the user said in this very session."""
+    said: tuple[tuple[str, str], ...]
+    """(sentence, its line) of what the user said lately."""
+    omitted: int
+    candidates: tuple[InjectionCandidate, ...]
+    cards: Mapping[int, tuple[str, ContextCandidate]]
+    """Memory → its group, and what it was when its line was written."""
+
+    @property
+    def context(self) -> InjectedContext:
+        """The page as it is told; without a text if it has no line."""
+        lines = [one for section in self.sections for one in section.lines]
+        name, candidates = self.project, self.candidates
+        if not (lines or self.own or self.said):
+            reason = "nothing new is known" if candidates else _NOTHING_KNOWN
+            return InjectedContext(reason, None, name, candidates)
+        said = [line for _, line in self.said]
+        text = format_told_page(name, self.sections, self.capacity, said, self.omitted, self.own)
+        return InjectedContext(f"{len(lines)} of {len(candidates)} shown", text, name, candidates)
+
+    def keep_standing(self, found: SessionCandidates) -> "WrittenPage":
+        """Leave of the page what would be a candidate in the same words now: nothing that was replaced, rejected or doubted since."""
+        now = {
+            one.id: (group.name, _leave_counts(one))
+            for group in reversed(found.groups)
+            for one in group.candidates
+        }
+        standing = {number for number, card in self.cards.items() if now.get(number) == card}
+        # No lesser side of a contradiction is told alone.
+        told = {n for n in standing if standing.issuperset(self.cards[n][1].overruled_by)}
+        spoken = {one.text for one in found.said}
+        return replace(
+            self,
+            sections=tuple(
+                replace(section, lines=tuple(one for one in section.lines if one.id in told))
+                for section in self.sections
+            ),
+            said=tuple(one for one in self.said if one[0] in spoken),
+            candidates=tuple(one for one in self.candidates if one.id in told or not one.shown),
+        )
+
+
+def _leave_counts(one: ContextCandidate) -> ContextCandidate:
+    """Leave out of a candidate what only ranks it."""
+    return replace(one, repeats=0, uses=0, ignored=0, is_of_branch=False)
+
+
+@dataclass(frozen=True, slots=True)
+class KeptPage:
     """A page, and what it rested on."""
 
-    context: InjectedContext
+    page: WrittenPage
     at: int
     version: tuple[object, ...]
     guides: Guides
@@ -319,46 +374,44 @@ class _KeptPage:
     gone: tuple[str, ...]
     """What of each line was gone from the working tree."""
 
+    def is_current(self, now: StartInputs) -> bool:
+        """Return whether the page would say the same of the vault and the instruction files if it was written now."""
+        is_same = self.version == now.version and self.guides == now.guides
+        is_young = 0 <= now.now - self.at < _KEPT_MS
+        return is_same and is_young and self.prompts in (None, now.read_prompts())
+
+    def is_of_tree(self, tree: WorkingTree) -> bool:
+        """Return whether it would say the same of the working tree."""
+        is_same = self.changed_files in (None, tree.changed_files)
+        return is_same and _list_gone(self.page, tree) == self.gone
+
 
 class KeptPages:
     """The pages of starts, for the next session that begins at the same place."""
 
     def __init__(self) -> None:
-        self._kept: dict[StartKey, _KeptPage] = {}
+        self._kept: dict[StartKey, KeptPage] = {}
 
-    def find(self, key: StartKey, now: StartInputs) -> InjectedContext | None:
-        """Return the page if it would be the same if it was written now."""
-        kept = self._kept.get(key)
-        if kept is None or kept.version != now.version or kept.guides != now.guides:
-            return None
-        if not 0 <= now.now - kept.at < _KEPT_MS:
-            return None
-        if kept.changed_files is not None and kept.changed_files != now.tree.changed_files:
-            return None
-        if kept.prompts is not None and kept.prompts != now.read_prompts():
-            return None
-        return kept.context if _list_gone(kept.context, now.tree) == kept.gone else None
+    def find(self, key: StartKey) -> KeptPage | None:
+        """Return the last page that was written at a place."""
+        return self._kept.get(key)
 
     def keep(
-        self, key: StartKey, then: StartInputs, found: SessionCandidates, context: InjectedContext
+        self, key: StartKey, then: StartInputs, found: SessionCandidates, page: WrittenPage
     ) -> None:
-        """Keep a page."""
-        if len(self._kept) >= _KEPT_MAX:
-            self._kept.clear()
-        self._kept[key] = _KeptPage(
-            context,
-            then.now,
-            then.version,
-            then.guides,
-            found.prompts,
-            then.tree.changed_files if _is_crowded(found) else None,
-            _list_gone(context, then.tree),
-        )
+        """Keep a page, and those of the places where one was written last."""
+        self._kept.pop(key, None)
+        files = then.tree.changed_files if _is_crowded(found) else None
+        gone = _list_gone(page, then.tree)
+        self._kept[key] = KeptPage(page, then.now, then.version, then.guides, found.prompts, files, gone)  # fmt: skip
+        while len(self._kept) > _KEPT_MAX:
+            del self._kept[next(iter(self._kept))]
 
 
-def _list_gone(context: InjectedContext, tree: WorkingTree) -> tuple[str, ...]:
-    tree.look_up([one.title for one in context.shown])
-    return tuple(tree.note_gone(one.title, one.at) for one in context.shown)
+def _list_gone(page: WrittenPage, tree: WorkingTree) -> tuple[str, ...]:
+    shown = [one for one in page.candidates if one.shown]
+    tree.look_up([one.title for one in shown])
+    return tuple(tree.note_gone(one.title, one.at) for one in shown)
 
 
 def _is_crowded(found: SessionCandidates) -> bool:
@@ -373,7 +426,7 @@ def select_told_page(
     now: int,
     audience: Audience,
     reader: OriginReader,
-) -> InjectedContext:
+) -> WrittenPage:
     """Write the page of a session's start, or of evidence, within its budget; no text if nothing is known.
 
     Lines are chosen by their shortest wording, then those that have room are told whole, in their order.
@@ -469,11 +522,11 @@ class _ToldPage:
 
     def write(
         self, choices: Sequence[CandidateChoice], refused: Sequence[CandidateChoice]
-    ) -> InjectedContext:
+    ) -> WrittenPage:
         """Write the page with what was chosen."""
         found, name = self._found, self._here.name
         written = self._widen([one for one in choices if one.is_shown])
-        sections = [
+        sections = tuple(
             ContextSection(
                 self._headings[group.name],
                 tuple(
@@ -482,20 +535,22 @@ class _ToldPage:
                 self._shared[group.name],
             )
             for group in found.groups
-        ]
+        )
         candidates = tuple(
             make_candidate(one.candidate, one.group, one.is_shown, one.why)
             for one in (*choices, *refused, *found.left_out)
         )
         shown = [f"{one.title} {one.note}" for section in sections for one in section.lines]
-        own_lines = [line for text, line in self._own if not is_told(text, shown)]
-        said_lines = [line for text, line in self._said if not is_told(text, [*shown, *own_lines])]
-        if not shown and not said_lines and not own_lines:
-            reason = "nothing new is known" if candidates else _NOTHING_KNOWN
-            return InjectedContext(reason, None, name, candidates)
+        own = tuple(line for text, line in self._own if not is_told(text, shown))
+        said = tuple(one for one in self._said if not is_told(one[0], [*shown, *own]))
         more = sum(one.why == choice.NO_ROOM for one in choices)
-        text = format_told_page(name, sections, self._capacity, said_lines, more, own_lines)
-        return InjectedContext(f"{len(shown)} of {len(candidates)} shown", text, name, candidates)
+        cards = {
+            one.id: (group.name, _leave_counts(one))
+            for group in reversed(found.groups)
+            for one in group.candidates
+            if one.id in written
+        }
+        return WrittenPage(name, self._capacity, sections, own, said, more, candidates, cards)
 
 
 def make_candidate(

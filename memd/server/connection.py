@@ -321,7 +321,7 @@ class ClientConnection:
         self._handlers = handlers
         self._limits = limits
         self._scheduler = scheduler
-        self._caller = caller
+        self._caller = replace(caller, has_left=stream.is_closed_by_client)
         self._drain_s = limits.drain_s
         self._reading = anyio.CancelScope()
         self._sending = anyio.Lock()

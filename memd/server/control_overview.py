@@ -174,7 +174,8 @@ class OverviewControl:
         wanted = requests.ListRequest(project=ALL, session=session.uid, limit=requests.LIST_MAX)
         learned = len((await self.list_memories(wanted, caller))["memories"])
         texts = to_plain(await self._app.injector.list_texts(session.id))
-        told = {"injections": described, "texts": texts, "learned": learned}
+        untold = to_plain(await self._app.injector.list_untold(session.id))
+        told = {"injections": described, "texts": texts, "untold": untold, "learned": learned}
         return {"session": session.key, "title": session.title, **told}
 
     async def read_session(self, request: requests.SessionRequest, caller: Caller) -> JsonObject:

@@ -25,7 +25,7 @@ class FakeBuilder:
     """Builds a context of memory 1, unless the session has it; may be slow, or fail."""
 
     def __init__(self):
-        self.fails_with, self.gate, self.recent = None, None, []
+        self.fails_with, self.gate, self.recent, self.standing = None, None, [], None
         self.prepared, self.has_prepared = [], anyio.Event()
 
     def begin_draft(self, moment):
@@ -43,8 +43,10 @@ class FakeBuilder:
     async def may_matter(self, _moment):
         return True
 
-    async def build(self, _moment, recent, *, explain=False, draft=None):  # noqa: ARG002  # as ContextBuilder's
+    async def build(self, _moment, recent, *, explain=False, draft=None, hand_over=None):  # noqa: ARG002  # as ContextBuilder's
         self.recent.append(recent)
+        if self.standing is not None and 1 not in recent.shown:
+            hand_over(self.standing)
         if self.gate is not None:
             await self.gate.wait()
         if self.fails_with is not None:
@@ -186,12 +188,40 @@ async def test_a_start_that_was_late_is_told_with_the_next_prompt_and_once(injec
     builder.gate = anyio.Event()
     with anyio.fail_after(60):
         assert await injector.offer(START) is None
-        assert await injector.offer_missed_start(PROMPT) is None
+        assert await injector.tell(PROMPT, None) is None
     builder.gate.set()
     await anyio.wait_all_tasks_blocked()
-    assert await injector.offer_missed_start(replace(PROMPT, session="another")) is None
-    assert await injector.offer_missed_start(PROMPT) == "the text"
-    assert await injector.offer_missed_start(PROMPT) is None
+    assert await injector.tell(replace(PROMPT, session="another"), None) is None
+    assert await injector.tell(PROMPT, None) == "the text"
+    assert await injector.tell(PROMPT, None) is None
+
+
+async def test_a_start_whose_page_is_late_is_told_what_still_holds_of_the_last_one_and_then_the_rest(
+    injector, builder
+):
+    builder.gate = anyio.Event()
+    older = InjectionCandidate(7, Kind.NOTE, "An older one", 1, "Group", True, "pinned")
+    builder.standing = InjectedContext("1 of 2 shown", "an older page", "p", (older,))
+    with anyio.fail_after(60):
+        assert await injector.offer(START) == "an older page"
+    builder.standing = None
+    builder.gate.set()
+    await anyio.wait_all_tasks_blocked()
+    assert await injector.tell(PROMPT, None) == "the text"
+    assert builder.recent[-1].shown.keys() == {7}
+    assert await injector.tell(PROMPT, None) is None, "the rest is told once"
+
+
+async def test_a_page_that_came_after_its_hook_had_left_is_told_to_the_hook_that_asks_again(
+    db, patient
+):
+    begin(db)
+    assert await patient.offer(START, hook=lambda: False) is None
+    assert rows(db) == []
+    assert await patient.tell(START, None, is_repeated=True) == "the text"
+    assert await patient.tell(START, None, is_repeated=True) is None
+    assert await patient.tell(PROMPT, None) is None
+    assert [one.why for one in await patient.list_untold(1)] == ["the hook had given up waiting"]
 
 
 @pytest.mark.parametrize("error", [VaultBusy("busy"), KeyError("a mistake of ours")], ids=str)
@@ -232,7 +262,9 @@ async def test_a_vault_that_cannot_be_written_does_not_prevent_injection(db, inj
         assert await injector.offer(START) == "the text"
         await anyio.wait_all_tasks_blocked()
         assert await injector.offer(START) is None
-        assert injector.status()["pending"] == 1
+        assert injector.status()["pending"] == 2, (
+            "what was told, and why the second start was told nothing"
+        )
     await injector.flush()
     assert len(rows(db)) == 1
 

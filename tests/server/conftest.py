@@ -150,10 +150,9 @@ class FakeInjector:
     def prepare(self, moment):
         return moment
 
-    async def offer_missed_start(self, _moment):
-        return None
-
-    async def offer(self, moment, preparation):
+    async def tell(self, moment, preparation, _hook, *, is_repeated):
+        if is_repeated or preparation is None:
+            return None
         assert moment == replace(preparation, event_id=moment.event_id)
         self.moments.append(moment)
         return self.text
@@ -169,6 +168,9 @@ class FakeInjector:
         return [Injection(1, session_id, "note", "a title", "prompt", 1, "fake")]
 
     async def list_texts(self, session_id):  # noqa: ARG002  # as Injector's
+        return []
+
+    async def list_untold(self, session_id):  # noqa: ARG002  # as Injector's
         return []
 
     async def flush(self):
