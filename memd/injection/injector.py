@@ -58,35 +58,34 @@ SessionKey = tuple[str, str]
 _PendingInjection = tuple[SessionKey, NewInjection | ToldText | UntoldMoment]
 
 
-Hook = Callable[[], bool]
-"""Returns whether the hook that asked still waits for the answer."""
-
-
-def _is_waiting() -> bool:
-    return True
-
-
 @dataclass(slots=True)
 class _Build:
     """One context in progress."""
 
-    hook: Hook
     finished: anyio.Event = field(default_factory=anyio.Event)
     """Set once the context is built and its injections are written, or either has failed."""
     context: InjectedContext | None = None
+    told_at: int = 0
     standing: InjectedContext | None = None
     """What of an older page still holds."""
     error: str | None = None
-    is_late: bool = False
+    is_awaited: bool = True
 
     def hand_over(self, older: InjectedContext) -> None:
         """Take what of an older page still holds."""
         self.standing = older if older.text is not None else None
 
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a hook is to print, and the contexts of which it is made, each with its moment and its time."""
+
+    parts: tuple[tuple[InjectionMoment, InjectedContext, int], ...] = ()
+
     @property
-    def is_awaited(self) -> bool:
-        """Return whether somebody can be told what is built."""
-        return not self.is_late and self.hook()
+    def text(self) -> str | None:
+        """The text; None if there is none."""
+        return "\n".join(filter(None, (context.text for _, context, _ in self.parts))) or None
 
 
 @dataclass(frozen=True, slots=True)
@@ -238,80 +237,92 @@ class Injector:
         self,
         moment: InjectionMoment,
         preparation: ContextPreparation | None,
-        hook: Hook = _is_waiting,
         *,
         is_repeated: bool = False,
-    ) -> str | None:
+    ) -> Told:
         """Return what a session is told at a moment: a start that it missed, and what the moment brings, once.
 
         `is_repeated`: the hook has asked before, and may not have got the answer.
         """
         started, config = anyio.current_time(), self._config
         is_later = moment.name == "prompt" or (is_repeated and moment.is_start)
-        missed = await self._offer_missed_start(moment, hook) if is_later else None
+        missed = await self._offer_missed_start(moment) if is_later else Told()
         if is_repeated or (preparation is None and not moment.is_call):
             return missed
         left_s = config.session_s - (anyio.current_time() - started)
         limit_s = left_s if moment.is_start else min(config.prompt_s, left_s)
-        told = await self.offer(moment, preparation, hook, limit_s)
-        return "\n".join(filter(None, (missed, told))) or None
+        told = await self.offer(moment, preparation, limit_s)
+        return Told((*missed.parts, *told.parts))
 
     async def offer(
         self,
         moment: InjectionMoment,
         preparation: ContextPreparation | None = None,
-        hook: Hook = _is_waiting,
         limit_s: float | None = None,
-    ) -> str | None:
-        """Return the text to inject, within the deadline; None if there is none, or if building it failed."""
+    ) -> Told:
+        """Return what to inject, within the deadline; nothing if there is none, or if building it failed."""
         if self._tasks is None or self._builds >= BUILDS_MAX:
-            return None
+            return Told()
         if moment.is_call and not await self._concerns(moment):
-            return None
+            return Told()
         key, started = _session_key(moment), anyio.current_time()
         untold = self._begun.get(key)
         if moment.is_start and (untold is None or untold.moment is not moment):
             self._note_begun(key, _UntoldStart(moment))
         if not is_reset(moment) and (spent := await self.budget.find_spent(key)):
             self._note_untold(moment, spent)
-            return None
+            return Told()
         self._counts["asked"] += 1
-        build = _Build(hook)
+        build = _Build()
         self._tasks.start_soon(self._build_context, moment, preparation, build)
         if limit_s is None:
             limit_s = self._config.session_s if moment.is_start else self._config.prompt_s
         with anyio.move_on_after(limit_s):
             await build.finished.wait()
+        build.is_awaited = False
         self.budget.spend(key, 0, anyio.current_time() - started)
-        if build.context is None and build.standing is not None and build.is_awaited:
-            build.context = build.standing
-            self._remember_injections(moment, build.standing)
+        if build.context is None and build.standing is not None:
+            self._remember_injections(moment, build, build.standing)
             self._note_begun(key, _UntoldStart(moment, is_rest=True))
-        build.is_late = True
-        if build.context is not None:
-            self._failing = None
-            return None if self.is_held_back(moment) else build.context.text
-        self._counts["failed" if build.error else "late"] += 1
-        late = f"building the context took longer than {limit_s:g} s"
-        gone = "the hook had given up waiting"
-        error = build.error or (gone if build.finished.is_set() else late)
+        if build.context is None:
+            late = f"building the context took longer than {limit_s:.2g} s"
+            self._note_left_out(moment, build.error, late)
+            return Told()
+        self._failing = None
+        is_told = build.context.text is not None and not self.is_held_back(moment)
+        return Told(((moment, build.context, build.told_at),) if is_told else ())
+
+    def _note_left_out(self, moment: InjectionMoment, failed: str | None, late: str) -> None:
+        self._counts["failed" if failed else "late"] += 1
+        error = failed or late
         self._note_untold(moment, error)
         if self._failing is None:
             log.get(self.name).warning("context_left_out", error=error)
         self._failing = error
-        return None
 
-    async def _offer_missed_start(self, moment: InjectionMoment, hook: Hook) -> str | None:
-        """Return what the start of a session was to be told and was not; None if it was told."""
+    def take_back(self, told: Told) -> None:
+        """Count as not told what a hook that has given up will not print; a start is told later."""
+        for moment, context, at in told.parts:
+            key = _session_key(moment)
+            recent = self._recent.get(key, RecentInjections({}))
+            shown = {n: one for n, one in recent.shown.items() if one != (at, moment.name)}
+            self._recent[key] = replace(recent, shown=shown)
+            self.budget.spend(key, -estimate_tokens(context.text or ""), 0)
+            if moment.is_start:
+                self._note_begun(key, _UntoldStart(moment))
+            self._note_untold(moment, "the hook had given up waiting", at)
+
+    async def _offer_missed_start(self, moment: InjectionMoment) -> Told:
+        """Return what the start of a session was to be told and was not; nothing if it was told."""
         key = _session_key(moment)
         if not moment.session or self._tasks is None:
-            return None
+            return Told()
         if key not in self._begun:
             await self._look_for_missed_start(moment)
         untold = self._begun.get(key)
         if untold is None:
-            return None
-        told = await self.offer(untold.moment, None, hook, self._config.prompt_s)
+            return Told()
+        told = await self.offer(untold.moment, None, self._config.prompt_s)
         if untold.is_rest:
             self._note_begun(key, None)
         return told
@@ -343,7 +354,7 @@ class Injector:
     async def note_shown(self, moment: InjectionMoment, context: InjectedContext) -> None:
         """Count and record what another part of memd showed to a session."""
         await self.budget.load(_session_key(moment))
-        self._remember_injections(moment, context)
+        self._remember_injections(moment, _Build(), context)
 
     def note_told(self, moment: InjectionMoment, text: str) -> None:
         """Keep the whole text that a hook is about to print."""
@@ -351,14 +362,14 @@ class Injector:
         self._pending.append((_session_key(moment), told))
         self._wakeup.set()
 
-    def _note_untold(self, moment: InjectionMoment, why: str) -> None:
-        """Note why a session was told nothing at a moment; the same again is noted once."""
-        key, one = _session_key(moment), UntoldMoment(moment.name, self._clock(), why)
+    def _note_untold(self, moment: InjectionMoment, why: str, at: int | None = None) -> None:
+        """Note why a session was told nothing at a moment, or at a time; the same again is noted once."""
+        key, one = _session_key(moment), UntoldMoment(moment.name, at or self._clock(), why)
         last = self._untold.pop(key, None)
         self._untold[key] = one
         while len(self._untold) > SESSIONS_MAX:
             del self._untold[next(iter(self._untold))]
-        if last is None or replace(last, at=one.at) != one:
+        if at or last is None or replace(last, at=one.at) != one:
             self._pending.append((key, one))
             self._wakeup.set()
 
@@ -429,8 +440,7 @@ class Injector:
                     context = await self._build_once(moment, draft, build)
                     is_told = build.is_awaited
                     if is_told:
-                        build.context = context
-                        self._remember_injections(moment, context)
+                        self._remember_injections(moment, build, context)
                     if moment.is_start and (is_told or context.text is None):
                         self._note_begun(key, None)
                         if context.text is None:
@@ -459,15 +469,18 @@ class Injector:
         spent = await self.budget.load(key)
         return replace(self._recent.get(key, RecentInjections({})), tokens=spent.tokens)
 
-    def _remember_injections(self, moment: InjectionMoment, context: InjectedContext) -> None:
+    def _remember_injections(
+        self, moment: InjectionMoment, build: _Build, context: InjectedContext
+    ) -> None:
         """Count what is injected as shown to this session from now on.
 
         What is held back is recorded, too: whether such a session comes to it by itself is what the others are
         compared with.
         """
+        build.context, build.told_at = context, self._clock()
         if context.text is None:
             return
-        now, is_held = self._clock(), self.is_held_back(moment)
+        now, is_held = build.told_at, self.is_held_back(moment)
         key = _session_key(moment)
         recent = self._recent.pop(key, RecentInjections({}))
         # What a subagent is told, the session has not seen.

@@ -257,10 +257,8 @@ class Control:
         if moment is None or not (is_new or is_repeated):
             return {}
         moment = replace(moment, event_id=receipt.seq)
-        told = await self._app.injector.tell(
-            moment, preparation, lambda: not caller.has_left(), is_repeated=is_repeated
-        )
-        costs = self._app.outcomes.costs
+        parts = await self._app.injector.tell(moment, preparation, is_repeated=is_repeated)
+        told, costs = parts.text, self._app.outcomes.costs
         if told is not None or not (moment.is_call or is_repeated):
             name = _COSTS.get(moment.name, f"{moment.name}s")
             costs.add(name, page.estimate_tokens(told or ""), anyio.current_time() - started)
@@ -270,6 +268,9 @@ class Control:
         is_end = moment.name == "stop" and not is_repeated
         rule = await self._app.guard.at_end(moment) if is_end else None
         text = "\n".join(filter(None, (told, rule, asked)))
+        if caller.has_left():
+            self._app.injector.take_back(parts)
+            return {}
         if not text:
             return {}
         self._app.injector.note_told(moment, text)

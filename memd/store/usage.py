@@ -135,6 +135,10 @@ def record_texts(tx: Connection, told: Sequence[tuple[int, ToldText | UntoldMome
             ledger.write_note(tx, f"{ledger.TOLD}{end}", one.text)
         else:
             ledger.write_note(tx, f"{ledger.UNTOLD}{end}", one.why)
+            place = (session_id, one.moment, one.at)
+            tx.execute(
+                "DELETE FROM injections WHERE session_id = ? AND moment = ? AND at = ?", place
+            )
     for kind in (ledger.TOLD, ledger.UNTOLD) if told else ():
         for name in ledger.note_names(tx, kind)[:-_TEXTS_KEPT]:
             ledger.drop_note(tx, f"{kind}{name}")

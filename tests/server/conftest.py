@@ -18,7 +18,7 @@ from memd.consolidate.scrub import make_redaction_rule
 from memd.index.memory_index import MemoryIndex
 from memd.injection.ask import Asker
 from memd.injection.guard import RuleGuard
-from memd.injection.injector import SessionBudget
+from memd.injection.injector import SessionBudget, Told
 from memd.injection.moments import InjectedContext
 from memd.injection.outcomes import OutcomeJudge
 from memd.models import Draft, EdgeType, Finding, Kind, Source
@@ -150,12 +150,12 @@ class FakeInjector:
     def prepare(self, moment):
         return moment
 
-    async def tell(self, moment, preparation, _hook, *, is_repeated):
+    async def tell(self, moment, preparation, *, is_repeated):
         if is_repeated or preparation is None:
-            return None
+            return Told()
         assert moment == replace(preparation, event_id=moment.event_id)
         self.moments.append(moment)
-        return self.text
+        return Told(((moment, InjectedContext("fake", self.text), 1),))
 
     def is_held_back(self, moment):  # noqa: ARG002  # as Injector's
         return False
