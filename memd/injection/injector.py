@@ -310,7 +310,11 @@ class Injector:
             self.budget.spend(key, -estimate_tokens(context.text or ""), 0)
             if moment.is_start:
                 self._note_begun(key, _UntoldStart(moment))
-            self._note_untold(moment, "the hook had given up waiting", at)
+            gone = UntoldMoment(
+                moment.name, at, "the hook had given up waiting", is_taken_back=True
+            )
+            self._pending.append((key, gone))
+            self._wakeup.set()
 
     async def _offer_missed_start(self, moment: InjectionMoment) -> Told:
         """Return what the start of a session was to be told and was not; nothing if it was told."""
@@ -362,14 +366,14 @@ class Injector:
         self._pending.append((_session_key(moment), told))
         self._wakeup.set()
 
-    def _note_untold(self, moment: InjectionMoment, why: str, at: int | None = None) -> None:
-        """Note why a session was told nothing at a moment, or at a time; the same again is noted once."""
-        key, one = _session_key(moment), UntoldMoment(moment.name, at or self._clock(), why)
+    def _note_untold(self, moment: InjectionMoment, why: str) -> None:
+        """Note why a session was told nothing at a moment; the same again is noted once."""
+        key, one = _session_key(moment), UntoldMoment(moment.name, self._clock(), why)
         last = self._untold.pop(key, None)
         self._untold[key] = one
         while len(self._untold) > SESSIONS_MAX:
             del self._untold[next(iter(self._untold))]
-        if at or last is None or replace(last, at=one.at) != one:
+        if last is None or replace(last, at=one.at) != one:
             self._pending.append((key, one))
             self._wakeup.set()
 

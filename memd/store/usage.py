@@ -122,6 +122,8 @@ class UntoldMoment:
     moment: str
     at: int
     why: str
+    is_taken_back: bool = False
+    """Whether it was recorded that the session was told something then."""
 
 
 def record_texts(tx: Connection, told: Sequence[tuple[int, ToldText | UntoldMoment]]) -> None:
@@ -135,6 +137,7 @@ def record_texts(tx: Connection, told: Sequence[tuple[int, ToldText | UntoldMome
             ledger.write_note(tx, f"{ledger.TOLD}{end}", one.text)
         else:
             ledger.write_note(tx, f"{ledger.UNTOLD}{end}", one.why)
+        if isinstance(one, UntoldMoment) and one.is_taken_back:
             place = (session_id, one.moment, one.at)
             tx.execute(
                 "DELETE FROM injections WHERE session_id = ? AND moment = ? AND at = ?", place

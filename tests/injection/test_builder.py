@@ -949,7 +949,7 @@ async def test_while_a_page_is_written_what_still_holds_of_the_last_one_is_at_ha
             "rejected": "Locks are painted green",
             "edited": "The sluice has two pumps",
             "doubted": "Barges pass on the left",
-            "outdated": "Backups of the harbour are kept on the archive disk",
+            "outdated": "Exports of the harbour are written to the archive disk",
             "shown": "Buoys are numbered from the sea",
         }.items()
     }
@@ -971,7 +971,7 @@ async def test_while_a_page_is_written_what_still_holds_of_the_last_one_is_at_ha
     )
     vault.db.write_now(lambda tx: tx.execute("UPDATE summaries SET title = 'The sluice has three pumps' WHERE id = ?", (noted["edited"],)))  # fmt: skip
     vault.contradicts(vault.put("Barges pass on the right", kind=Kind.DECISION), noted["doubted"])
-    vault.put("Backups of the harbour are now kept on the queue", kind=Kind.DECISION)
+    vault.put("Exports of the harbour are now written to the queue", kind=Kind.DECISION)
     vault.put("Never dredge the basin on a Sunday, the club sails then", kind=Kind.INSTRUCTION)
     vault.happens("session_start", NOW - HOUR, session="late", source="startup")
     late = vault.db.read_now(lambda tx: projects.session_of_client(tx, "test", "late")).id
