@@ -965,7 +965,6 @@ async def test_while_a_page_is_written_what_still_holds_of_the_last_one_is_at_ha
 
     newer = vault.put("Gates open at six", kind=Kind.DECISION)
     vault.db.write_now(lambda tx: supersede(tx, newer))
-    vault.db.write_now(lambda tx: summaries.delete_summary(tx, noted["forgotten"]))
     vault.db.write_now(
         lambda tx: reviews.put_review(tx, Review(noted["rejected"], "rejected", NOW))
     )
@@ -973,6 +972,7 @@ async def test_while_a_page_is_written_what_still_holds_of_the_last_one_is_at_ha
     vault.contradicts(vault.put("Barges pass on the right", kind=Kind.DECISION), noted["doubted"])
     vault.put("Exports of the harbour are now written to the queue", kind=Kind.DECISION)
     vault.put("Never dredge the basin on a Sunday, the club sails then", kind=Kind.INSTRUCTION)
+    vault.db.write_now(lambda tx: summaries.delete_summary(tx, noted["forgotten"]))
     vault.happens("session_start", NOW - HOUR, session="late", source="startup")
     late = vault.db.read_now(lambda tx: projects.session_of_client(tx, "test", "late")).id
     vault.shown(noted["shown"], NOW, late, "prompt")
