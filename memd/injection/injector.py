@@ -446,8 +446,9 @@ class Injector:
                     if is_told:
                         self._remember_injections(moment, build, context)
                     if moment.is_start and (is_told or context.text is None):
+                        untold = self._begun.get(key)
                         self._note_begun(key, None)
-                        if context.text is None:
+                        if context.text is None and untold is not None and not untold.is_rest:
                             self._note_untold(moment, context.reason)
         except MemdError as error:
             build.error = error.message
