@@ -14,14 +14,13 @@ from memd.capture.project import ProjectIdentity, ProjectOverrides, read_branch,
 from memd.config import InjectConfig
 from memd.distill.distiller import Distiller
 from memd.injection import evidence, prompt_gate, start
+from memd.injection.budget import SPENT
 from memd.injection.evidence import ErrorSignature, read_signature, read_task
+from memd.injection.kept import KeptPages, StartInputs, StartKey
 from memd.injection.moments import InjectedContext, InjectionMoment
 from memd.injection.origins import OriginReader, ToldTexts, tell_offers
 from memd.injection.page import (
     Audience,
-    KeptPages,
-    StartInputs,
-    StartKey,
     WrittenPage,
     estimate_tokens,
     format_copy,
@@ -54,7 +53,6 @@ _JOIN_SHARE = 0.5
 """The part of the time of a start in which a moved checkout is joined to what is known of it."""
 _HITS_MAX = 40
 """Hits among which those are looked for that fit a prompt."""
-SPENT = "this session has been told as much as it may: inject.session_tokens"
 _NO_PROMPT = PromptQuery("", "no prompt")
 _SETTINGS = {
     "prompt": "prompt", "file": "files", "failure": "failures", "subagent": "subagents",

@@ -1,4 +1,4 @@
-"""Choose, write and keep the page that an agent is shown: fenced and labelled as data.
+"""Choose and write the page that an agent is shown: fenced and labelled as data.
 
 Recalled text may come from an attacker: it cannot close the fence, begin a tag or a line, or carry control characters.
 Lengths count as clients count them, in UTF-16 units.
@@ -14,7 +14,7 @@ Lengths count as clients count them, in UTF-16 units.
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -30,7 +30,7 @@ from memd.injection.moments import InjectedContext, InjectionCandidate
 from memd.injection.origins import OriginReader, choose_told, shorten_name, tell_remark
 from memd.injection.prompt_gate import GatedHit
 from memd.injection.start import SessionCandidates, SessionState
-from memd.injection.working_tree import Guides, WorkingTree
+from memd.injection.working_tree import WorkingTree
 from memd.models import Authority, Kind, Summary
 from memd.store.types import ContextCandidate
 from memd.text import one_line, unique
@@ -269,9 +269,6 @@ _NOTHING_KNOWN = (
     "nothing is known that a session begins with: a rule, a decision, an open failure,"
     " what is pinned or what the last sessions did"
 )
-_KEPT_MAX = 8
-_KEPT_MS = 600_000
-"""What only time changes (ages, expiry, use) counts after this long at the latest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -280,29 +277,6 @@ class Audience:
 
     client: str
     tree: WorkingTree
-
-
-@dataclass(frozen=True, slots=True)
-class StartKey:
-    """The place where sessions begin that get the same page: those that have neither done nor been shown anything."""
-
-    client: str
-    directory: str | None
-    project_ids: tuple[int, ...]
-    project: str
-    branch: str | None
-    tokens: int
-
-
-@dataclass(frozen=True, slots=True)
-class StartInputs:
-    """The state that a page rests on when it is written, or looked for, at `now` (UTC milliseconds)."""
-
-    version: tuple[object, ...]
-    read_prompts: Callable[[], tuple[SaidSentence, ...]]
-    guides: Guides
-    tree: WorkingTree
-    now: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -360,61 +334,7 @@ def _leave_counts(one: ContextCandidate) -> ContextCandidate:
     return replace(one, repeats=0, uses=0, ignored=0, is_of_branch=False)
 
 
-@dataclass(frozen=True, slots=True)
-class KeptPage:
-    """A page, and what it rested on."""
-
-    page: WrittenPage
-    at: int
-    version: tuple[object, ...]
-    guides: Guides
-    prompts: tuple[SaidSentence, ...] | None
-    changed_files: Sequence[str] | None
-    """The files that the branch had changed; None where all that stands has room, because then none comes first."""
-    gone: tuple[str, ...]
-    """What of each line was gone from the working tree."""
-
-    def is_current(self, now: StartInputs) -> bool:
-        """Return whether the page would say the same of the vault and the instruction files if it was written now."""
-        is_same = self.version == now.version and self.guides == now.guides
-        is_young = 0 <= now.now - self.at < _KEPT_MS
-        return is_same and is_young and self.prompts in (None, now.read_prompts())
-
-    def is_of_tree(self, tree: WorkingTree) -> bool:
-        """Return whether it would say the same of the working tree."""
-        is_same = self.changed_files in (None, tree.changed_files)
-        return is_same and _list_gone(self.page, tree) == self.gone
-
-
-class KeptPages:
-    """The pages of starts, for the next session that begins at the same place."""
-
-    def __init__(self) -> None:
-        self._kept: dict[StartKey, KeptPage] = {}
-
-    def find(self, key: StartKey) -> KeptPage | None:
-        """Return the last page that was written at a place."""
-        return self._kept.get(key)
-
-    def keep(
-        self, key: StartKey, then: StartInputs, found: SessionCandidates, page: WrittenPage
-    ) -> None:
-        """Keep a page, and those of the places where one was written last."""
-        self._kept.pop(key, None)
-        files = then.tree.changed_files if _is_crowded(found) else None
-        gone = _list_gone(page, then.tree)
-        self._kept[key] = KeptPage(page, then.now, then.version, then.guides, found.prompts, files, gone)  # fmt: skip
-        while len(self._kept) > _KEPT_MAX:
-            del self._kept[next(iter(self._kept))]
-
-
-def _list_gone(page: WrittenPage, tree: WorkingTree) -> tuple[str, ...]:
-    shown = [one for one in page.candidates if one.shown]
-    tree.look_up([one.title for one in shown])
-    return tuple(tree.note_gone(one.title, one.at) for one in shown)
-
-
-def _is_crowded(found: SessionCandidates) -> bool:
+def is_crowded(found: SessionCandidates) -> bool:
     """Return whether more stands than there are lines, so that something has to come first."""
     return sum(len(group.candidates) for group in found.groups if group.stands) > LINES_MAX
 
@@ -431,7 +351,7 @@ def select_told_page(
 
     Lines are chosen by their shortest wording, then those that have room are told whole, in their order.
     """
-    if _is_crowded(found):
+    if is_crowded(found):
         groups = tuple(_mark_branch(each, audience.tree) for each in found.groups)
         found = replace(found, groups=groups)
     audience.tree.look_up(

@@ -17,8 +17,9 @@ from memd.consolidate.judgments import JudgmentService
 from memd.consolidate.scrub import make_redaction_rule
 from memd.index.memory_index import MemoryIndex
 from memd.injection.ask import Asker
+from memd.injection.budget import SessionBudget
 from memd.injection.guard import RuleGuard
-from memd.injection.injector import SessionBudget, Told
+from memd.injection.injector import Told
 from memd.injection.moments import InjectedContext
 from memd.injection.outcomes import OutcomeJudge
 from memd.models import Draft, EdgeType, Finding, Kind, Source
