@@ -201,7 +201,7 @@ class Injector:
     def prepare(self, moment: InjectionMoment) -> ContextPreparation | None:
         """Begin to look for what a moment needs; None if nothing is to be injected, as for most prompts.
 
-        Records nothing, and nobody has to wait for it: its event may turn out to be a duplicate.
+        Nothing is told by it, and nobody has to wait for it: its event may turn out to be a duplicate.
         """
         if self._tasks is None or self._preparations >= BUILDS_MAX:
             return None

@@ -337,6 +337,16 @@ async def test_what_a_subagent_is_told_its_session_has_not_seen(db, injector):
     assert [row.moment for row in rows(db)] == ["subagent", "prompt"]
 
 
+async def test_a_daemon_that_starts_prepares_the_next_start_where_the_last_session_was(
+    db, clock, builder
+):
+    ref = SessionRef("test", "s1", "/p")
+    db.write_now(lambda tx: projects.ensure_session(tx, ref, projects.ensure_project(tx, "/p", "p", "", 1), 1))  # fmt: skip
+    async with opened(db, clock, builder, 5.0):
+        await builder.has_prepared.wait()
+    assert builder.prepared == [("test", "/p")]
+
+
 async def test_the_next_start_is_prepared_at_rest_once_something_changed(
     injector, builder, monkeypatch
 ):
