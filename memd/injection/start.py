@@ -105,9 +105,10 @@ class SessionState:
     """The git branch that is checked out in its directory; None if unknown."""
 
     @property
-    def is_fresh(self) -> bool:
-        """Return whether it has neither done anything yet nor been shown anything."""
-        return self.last_at is None and self.context_lost_at is None and not self.injected_at
+    def seen_at(self) -> frozenset[str]:
+        """The moments at which it was shown something that it still sees."""
+        since = self.context_lost_at or 0
+        return frozenset(moment for at, moment in self.injected_at.values() if at >= since)
 
     def why_elsewhere(self, tags: Iterable[str], session_id: int | None) -> str | None:
         """Return why what was said for one session or branch does not hold in this session; None if it may."""
@@ -207,7 +208,9 @@ def read_candidates(
         return why
 
     allowed, left_out = _split_allowed(groups, find_objection, guides)
-    is_wanted = moment != "resume" and _count_said(allowed) > 0
+    # A start that is told in two parts, or again, has told them.
+    is_first = moment != "resume" and here.seen_at.isdisjoint(STARTS)
+    is_wanted = is_first and _count_said(allowed) > 0
     prompts = read_late_prompts(tx, here, now) if is_wanted else None
     late = _choose_said(tx, here, allowed, left_out, prompts, now) if prompts else ()
     own = _read_own_words(tx, here, allowed, moment, now) if moment in ("compact", "resume") else ()
