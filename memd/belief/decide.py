@@ -19,6 +19,7 @@ from memd.belief.claims import Claims, parse_claims, parse_statement
 from memd.belief.compare import SWAPPED, Agreement, Comparison, Difference, compare_claims
 from memd.belief.moves import find_moved
 from memd.belief.standing import find_objection, holds_alike
+from memd.belief.turns import find_ended
 from memd.models import EdgeType, Kind, Summary, Tier
 
 CLAIM_KINDS = frozenset({Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE, Kind.FACT})
@@ -207,8 +208,9 @@ def _find_change(
         change = find_replaced_order(older, newer, turns=turns)
     if change is not None and change.is_whole:
         return change
-    moved = find_moved(older, newer, turns=turns)
-    return moved if moved is not None and moved.is_whole else change or moved
+    others = (find_moved(older, newer, turns=turns), find_ended(older, newer, turns=turns))
+    whole = next((one for one in others if one is not None and one.is_whole), None)
+    return whole or change or next(filter(None, others), None)
 
 
 def _change_type(newer: Summary, older: Summary, change: ValueChange) -> EdgeType:
