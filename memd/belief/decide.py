@@ -20,7 +20,7 @@ from memd.belief.compare import SWAPPED, Agreement, Comparison, Difference, comp
 from memd.belief.moves import find_moved
 from memd.belief.standing import find_objection, holds_alike
 from memd.belief.turns import find_ended
-from memd.models import EdgeType, Kind, Summary, Tier
+from memd.models import Draft, EdgeType, Kind, Summary, Tier
 
 CLAIM_KINDS = frozenset({Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE, Kind.FACT})
 """Kinds that state how things are or shall be, so that two of them can contradict each other."""
@@ -181,8 +181,14 @@ def _find_objections(
     return tuple(difference for applies, difference in checks if applies)
 
 
-def _parse_both(older: Summary, newer: Summary) -> tuple[Claims, Claims]:
+def _parse_both(older: Summary, newer: Summary | Draft) -> tuple[Claims, Claims]:
     return parse_statement(older.title, older.body), parse_statement(newer.title, newer.body)
+
+
+def ends(newer: Draft, older: Summary) -> bool:
+    """Return whether a sentence ends what a memory says, whatever kind it would have."""
+    turns = says_turn(f"{newer.title}\n{newer.body}")
+    return find_ended(*_parse_both(older, newer), turns=turns) is not None
 
 
 def find_change(newer: Summary, older: Summary) -> ValueChange | None:

@@ -16,6 +16,7 @@ from memd.belief.later import find_contradiction
 from memd.belief.moves import name_placed
 from memd.belief.proof import Backing, Proof, count_turns
 from memd.belief.standing import authority_of, find_objection
+from memd.belief.turns import name_ended
 from memd.errors import BadRequest
 from memd.models import NOTED, Authority, EdgeType, EventKind, Kind, Summary, Supersession
 from memd.store import events, judgments, links, summaries
@@ -200,9 +201,12 @@ def find_similar(
     # `go with Valkey, not Redis` shares the one word with `use Redis for the cache`.
     keys = [one for one in stems if one not in CHOICE_WORDS][:_STEMS_MAX] or list(stems)
     # `move the docs to GitHub Pages` shares the thing alone with `keep the docs on Netlify`.
-    placed = list(dict.fromkeys(content_stems(name_placed(parse_statement(title, body)))))
+    claims = parse_statement(title, body)
+    # `we moved off Redis, and Valkey is much faster` shares what it ends.
+    named = (name_placed(claims), *name_ended(claims))
+    others = (list(dict.fromkeys(content_stems(one))) for one in named)
     ids: dict[int, None] = {}
-    for some in filter(None, (keys, placed)):
+    for some in filter(None, (keys, *others)):
         ids |= dict.fromkeys(
             summaries.ids_sharing_most_keys(tx, project_id, tuple(kinds), some, limit=_SIMILAR_MAX)
         )

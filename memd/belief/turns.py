@@ -26,9 +26,11 @@ from memd.belief.polarity import WORDS
 _CHOOSING, _DROPPING, _LEAVING = map(
     list_keys, ("choosing verbs", "dropping verbs", "leaving verbs")
 )
+_GONE = list_keys("words for what is gone")
 _ALLOWING, _MAY = list_keys("allowing words"), list_keys("words that allow")
 _COPULAS, _PAST = list_keys("predicates that equate"), list_keys("past verbs")
 _LEADS = list_keys("before a choice")
+_GETTING = list_keys("before what goes")
 _FRAME = _LEADS | list_keys("turning words") | list_keys("frame of an ending")
 """Words around what ends: they say when or that, not what."""
 _TURNS = re.compile(
@@ -36,7 +38,8 @@ _TURNS = re.compile(
 )
 _DECIDED = word_key("decided")
 _LIMITED = re.compile(
-    r"\b(?:would|could|might|maybe|perhaps|should (?:we|i)|if|unless|until|once|except|only this|today|tonight|tomorrow|yet)\b|\?"
+    r"\b(?:would|could|might|maybe|perhaps|should (?:we|i)|if|when|unless|until|once|except|only this|today|tonight|tomorrow|yet"
+    r"|says?|said|tells?|told|claim\w*|thinks?|thought|believe\w*|suggest\w*|wrote|asked|suppose|imagine)\b|\?"
 )
 _BETWEEN = frozenset({"over", "through", "between", "during", "under", "against", "off"})
 """Prepositions with content."""
@@ -87,7 +90,9 @@ def find_ended(older: Claims, newer: Claims, *, turns: bool) -> ValueChange | No
     if turns and len(orders) == 1 and (command := _find_other_command(older, newer)):
         return command
     chooses = turns and any(t.key in _CHOOSING for t in newer.tokens)
-    was, now = (join_clause(t for s in one.sentences for c in s for t in c) for one in (older, newer))
+    was, now = (
+        join_clause(t for s in one.sentences for c in s for t in c) for one in (older, newer)
+    )
     for clause in _list_clauses(newer):
         passed = _find_passed(order, clause) if len(orders) == 1 else None
         if passed is not None:
@@ -107,6 +112,19 @@ def may_end(newer: Claims) -> bool:
     )
 
 
+def name_ended(newer: Claims) -> Iterator[str]:
+    """Yield the words of each thing that a statement may end."""
+    for clause in _list_clauses(newer):
+        marked = _find_mark(clause)
+        passed = () if marked is None else clause[marked[0] + len(marked[1]) :]
+        for keys in (
+            frozenset(t.key for t in passed),
+            *(one.keys for one in _read_endings(clause)),
+        ):
+            if words := [t.text for t in clause if t.key in keys and t.has_content]:
+                yield " ".join(words)
+
+
 def _list_clauses(newer: Claims) -> Iterator[Clause]:
     for sentence in newer.sentences:
         for clause in sentence:
@@ -120,6 +138,8 @@ def _list_clauses(newer: Claims) -> Iterator[Clause]:
 
 def _read_order(clause: Clause) -> _Order | None:
     at = next((n for n, t in enumerate(clause) if _denies(t)), None)
+    if at is None and clause[0].key == "against":
+        at = 0  # `decided against Docker`
     is_denied = at is not None
     if at is not None:
         clause = clause[:at] + clause[at + 1 :]
@@ -165,7 +185,8 @@ def _split_phrases(clause: Clause) -> Iterator[tuple[str, Clause]]:
 
 def _strip_frame(clause: Clause) -> Clause:
     start = next(
-        (n for n, t in enumerate(clause) if t.has_content and t.key not in _LEADS), len(clause)
+        (n for n, t in enumerate(clause) if t.has_content and t.key not in _LEADS | _GETTING),
+        len(clause),
     )
     return clause[start:]
 
@@ -179,11 +200,16 @@ def _read_endings(clause: Clause, *, chooses: bool = True) -> Iterator[_Ended]:
     keys = [t.key for t in content]
     denial = next((n for n, t in enumerate(content) if _denies(t)), None)
     decided = _DECIDED in keys
+    if sum(map(_denies, content)) > 1:  # `you no longer have to never …`
+        yield _Ended("allows", _telling(content), decided)
+        return
     if denial is not None:
         if not any(t.key in ("did", "had", "was") for t in clause):
             yield _Ended("denies", _telling(content[:denial] + content[denial + 1 :]), decided)
         return
-    if "against" in keys and (decided or keys[0] == "against"):  # `decided` announces, and is cut off then
+    if "against" in keys and (
+        decided or keys[0] == "against"
+    ):  # `decided` announces, and is cut off then
         yield _Ended("denies", _telling(content[keys.index("against") + 1 :], of_names=True), True)
         return
     told = _strip_frame(clause)
@@ -196,6 +222,8 @@ def _read_endings(clause: Clause, *, chooses: bool = True) -> Iterator[_Ended]:
         yield _Ended("drops", _telling(rest), True)
     if first.key in _LEAVING and is_told:
         yield from _read_left(told)
+    if any(t.key in _COPULAS for t in clause) and content[-1].key in _GONE and chooses:
+        yield _Ended("drops", _telling(content[:-1]), False)
     yield from _read_allowed(clause)
 
 
@@ -218,7 +246,7 @@ def _read_allowed(clause: Clause) -> Iterator[_Ended]:
         yield _Ended("allows", _telling([t for t in content if t.key not in _ALLOWING]), False)
     elif content and content[0].key in _MAY:
         yield _Ended("allows", _telling(content[1:]), False)
-    elif clause[0].key in ("from", "on") or clause[-1].key in ("again", "on"):
+    elif clause[0].key in ("from", "on") or clause[-1].key in ("again", "on", "all"):
         yield _Ended("allows", _telling(content), False)
 
 
@@ -275,7 +303,9 @@ def _find_passed(order: _Order, clause: Clause) -> Clause | None:
     others |= {t.key for t in place if t.has_content} - _FRAME
     is_slot = any([t.key for t in slot] == [t.key for t in passed] for slot in order.slots)
     # `use Valkey for the cache instead of Redis` leaves `use Redis for the cache in tests`.
-    about = order.keys - {t.key for t in (*passed, *order.clause[:1])} if order.is_choice else others
+    about = (
+        order.keys - {t.key for t in (*passed, *order.clause[:1])} if order.is_choice else others
+    )
     is_about = others <= order.keys and (not others or others == about)
     return passed if is_slot and is_about and chosen[0].key in _CHOOSING | order.keys else None
 
