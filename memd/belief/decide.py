@@ -188,7 +188,8 @@ def _parse_both(older: Summary, newer: Summary | Draft) -> tuple[Claims, Claims]
 def ends(newer: Draft, older: Summary) -> bool:
     """Return whether a sentence ends what a memory says, whatever kind it would have."""
     turns = says_turn(f"{newer.title}\n{newer.body}")
-    return find_ended(*_parse_both(older, newer), turns=turns) is not None
+    finders = (find_ended, find_moved)
+    return any(one(*_parse_both(older, newer), turns=turns) is not None for one in finders)
 
 
 def find_change(newer: Summary, older: Summary) -> ValueChange | None:

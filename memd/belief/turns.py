@@ -21,7 +21,6 @@ from memd.belief.changes import (
     split_common,
 )
 from memd.belief.claims import Claims, Clause, Token, TokenType, list_keys, word_key
-from memd.belief.polarity import WORDS
 
 _CHOOSING, _DROPPING, _LEAVING = map(
     list_keys, ("choosing verbs", "dropping verbs", "leaving verbs")
@@ -315,10 +314,10 @@ def _find_passed(order: _Order, clause: Clause) -> Clause | None:
 
 def _find_other_command(older: Claims, newer: Claims) -> ValueChange | None:
     """``build with `make slow` `` after ``build with `make fast` ``: the act, what it is done with, and another argument."""
-    was, now = (read_orders(one) for one in (older, newer))
-    if len(now) != 1 or not (older.quoted and newer.quoted):
+    orders = [read_orders(one) for one in (older, newer)]
+    if len(orders[1]) != 1 or not (older.quoted and newer.quoted):
         return None
-    was, now = (_strip_frame(one) for one in (was[0], now[0]))
+    was, now = (_strip_frame(clauses[0]) for clauses in orders)
     first, old, new = split_common(was, now)
     is_means = first >= _COMMAND_AT and not _MEANS.isdisjoint(t.key for t in was[1 : first - 1])
     if not is_means or len(old) != 1 or len(new) != 1:

@@ -128,10 +128,7 @@ def write_episode(  # noqa: PLR0915  # what happens, in order
         links.add_edges(tx, _make_draft_edges(draft, ids))
     rejections.reject_repeats(tx, (ids[draft.slot] for draft in written), now)
     settle_failures(tx, plan.drafts, ids, now)
-    for draft in (one for one in written if one.rule == RETRACTED):
-        for rule in ended.get(draft.slot, ()):
-            reason = f"it was taken back: {draft.body}"
-            _supersede(tx, ids[draft.slot], rule.id, RETRACTED, reason, draft.at)
+    _end_rules(tx, written, ids, ended)
     for draft in written:
         _supersede_what_it_ends(tx, ids[draft.slot], draft, session, now)
     links.add_edges(tx, _make_file_edges(plan.files, written, ids.get("turn")))
@@ -253,6 +250,19 @@ def _make_file_edges(
 
 
 # ── What it ends ──────────────────────────────────────────────────────────────────────────────────
+
+
+def _end_rules(
+    tx: Connection,
+    written: Sequence[Draft],
+    ids: Mapping[str, int],
+    ended: Mapping[str, Sequence[Summary]],
+) -> None:
+    """Let each stored retraction hide the rules that it takes back."""
+    for draft in (one for one in written if one.rule == RETRACTED):
+        for rule in ended.get(draft.slot, ()):
+            reason = f"it was taken back: {draft.body}"
+            _supersede(tx, ids[draft.slot], rule.id, RETRACTED, reason, draft.at)
 
 
 def _supersede_what_it_ends(
