@@ -204,7 +204,8 @@ def find_change(newer: Summary, older: Summary) -> ValueChange | None:
 def changes_sentence(older: str, newer: str) -> bool:
     """Return whether what the user says later gives what he said before another value, order or place."""
     claims = parse_claims(older), parse_claims(newer)
-    return _find_change(*claims, turns=says_turn(newer), are_orders=True) is not None
+    change = _find_change(*claims, turns=says_turn(newer), are_orders=True)
+    return change is not None and change.is_whole
 
 
 def _find_change(
