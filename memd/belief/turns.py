@@ -100,7 +100,7 @@ def find_ended(older: Claims, newer: Claims, *, turns: bool) -> ValueChange | No
         passed = _find_passed(order, clause) if len(orders) == 1 else None
         if passed is not None:
             return ValueChange("", join_clause(passed), now)
-        for ended in _read_endings(clause, chooses=chooses):
+        for ended in _read_endings(clause, chooses=chooses, turns=turns):
             if _is_ended(order, ended):
                 is_whole = (turns or ended.is_sure) and len(orders) == 1
                 return ValueChange("", f"“{was}”", f"“{now}”", is_whole=is_whole)
@@ -151,8 +151,9 @@ def _list_clauses(newer: Claims) -> Iterator[Clause]:
 
 
 def _read_order(clause: Clause) -> _Order | None:
+    clause = _strip_frame(clause)
     at = next((n for n, t in enumerate(clause) if _denies(t)), None)
-    if at is None and clause[0].key == "against":
+    if at is None and clause and clause[0].key == "against":
         at = 0  # `decided against Docker`
     is_denied = at is not None
     if at is not None:
@@ -208,8 +209,11 @@ def _strip_frame(clause: Clause) -> Clause:
 # ── The newer statement ──────────────────────────────────────────────────────────────────────────
 
 
-def _read_endings(clause: Clause, *, chooses: bool = True) -> Iterator[_Ended]:
-    """Yield what a clause denies, drops or allows. `chooses`: the statement chooses something else."""
+def _read_endings(clause: Clause, *, chooses: bool = True, turns: bool = True) -> Iterator[_Ended]:
+    """Yield what a clause denies, drops or allows.
+
+    `chooses`: the statement chooses something else; `turns`: it says that something is otherwise now.
+    """
     content = [t for t in clause if t.has_content]
     keys = [t.key for t in content]
     denial = next((n for n, t in enumerate(content) if _denies(t)), None)
@@ -231,12 +235,12 @@ def _read_endings(clause: Clause, *, chooses: bool = True) -> Iterator[_Ended]:
     if first is None:
         return
     rest = [t for t in told if t.has_content and t is not first]
-    is_told = chooses or decided or first.text.lower().endswith(("ing", "ed"))
+    is_told = chooses or decided or first.key == "rid" or first.text.lower().endswith(("ing", "ed"))
     if first.key in _DROPPING and is_told:
         yield _Ended("drops", _telling(rest), True)
     if first.key in _LEAVING and is_told:
         yield from _read_left(told)
-    if any(t.key in _COPULAS for t in clause) and content[-1].key in _GONE and chooses:
+    if any(t.key in _COPULAS for t in clause) and content[-1].key in _GONE and (chooses or turns):
         yield _Ended("drops", _telling(content[:-1]), False)
     yield from _read_allowed(clause)
 

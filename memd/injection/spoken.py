@@ -129,7 +129,12 @@ def follow_later(
             found[new.text] = new
         else:
             found[new.text] = replace(new, before=(one.text, one.at))
-    return tuple(found.values())
+    joined = [one.text for one in found.values() if one.before is not None]
+    return tuple(
+        one
+        for one in found.values()
+        if one.before is not None or not any(one.text in text for text in joined)
+    )
 
 
 def find_otherwise(said: SaidSentence, later: LaterWords) -> SaidSentence | None:
