@@ -151,10 +151,9 @@ def _list_clauses(newer: Claims) -> Iterator[Clause]:
 
 
 def _read_order(clause: Clause) -> _Order | None:
-    clause = _strip_frame(clause)
     at = next((n for n, t in enumerate(clause) if _denies(t)), None)
-    if at is None and clause and clause[0].key == "against":
-        at = 0  # `decided against Docker`
+    if at is None and _strip_frame(clause)[:1] and _strip_frame(clause)[0].key == "against":
+        at = len(clause) - len(_strip_frame(clause))  # `decided against Docker`
     is_denied = at is not None
     if at is not None:
         clause = clause[:at] + clause[at + 1 :]
