@@ -3,6 +3,7 @@
 from memd.belief.claims import statement_text
 from memd.belief.compare import compare
 from memd.belief.notes import split_note
+from memd.belief.polarity import WORDS
 from memd.text import content_stems, normalised
 
 _SHARED_MIN = 0.6
@@ -20,5 +21,6 @@ def are_twins(one: tuple[str, str], other: tuple[str, str]) -> bool:
     quotes = [f" {normalised(quote or text)} " for quote, text in zip(said, texts, strict=True)]
     if not (quotes[0] in quotes[1] or quotes[1] in quotes[0]):
         return False
-    mine, theirs = (frozenset(content_stems(title)) for title, _ in (one, other))
+    mains = (WORDS["reason"].split(title, maxsplit=1)[0] for title, _ in (one, other))
+    mine, theirs = (frozenset(content_stems(main)) for main in mains)
     return len(mine & theirs) >= _SHARED_MIN * max(len(mine), len(theirs))

@@ -17,6 +17,7 @@ from dataclasses import dataclass, field, replace
 from memd.belief.claims import statement_text
 from memd.belief.compare import compare
 from memd.belief.decide import VALUE_KINDS
+from memd.belief.notes import show_said
 from memd.belief.twins import are_twins
 from memd.models import CLOCK_SKEW_MAX_MS, Authority, Kind
 from memd.store.types import ContextCandidate
@@ -268,8 +269,8 @@ class _ShownTitles:
 
 
 def _are_twins(one: ContextCandidate, other: ContextCandidate) -> bool:
-    is_noted = one.authority is Authority.USER_TOLD or other.authority is Authority.USER_TOLD
-    return is_noted and are_twins((one.title, one.body), (other.title, other.body))
+    is_noted = show_said(one.body) or show_said(other.body)
+    return bool(is_noted) and are_twins((one.title, one.body), (other.title, other.body))
 
 
 def _titles_agree(one: ContextCandidate, other: ContextCandidate) -> bool:
