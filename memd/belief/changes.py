@@ -372,8 +372,8 @@ def find_replaced_order(older: Claims, newer: Claims, *, turns: bool) -> ValueCh
     was, now = [_drop_passed(one) for one in read_orders(older)], read_orders(newer)
     if len(was) != 1 or ADDS.search(newer.flat_text) or not _is_order(was[0]):
         return None
-    found = (_pass_over(was[0], one) or _fill_slot(was[0], one, turns=turns) for one in now)
-    return next(filter(None, found), None) or _give_up(was[0], now)
+    found = (_fill_slot(was[0], one, turns=turns) for one in now)
+    return next(filter(None, found), None)
 
 
 def _is_order(clause: Clause) -> bool:
@@ -414,54 +414,6 @@ def _drop_passed(clause: Clause) -> Clause:
             if tuple(keys[at:start]) == mark and 0 < len(keys) - start <= _SLOT_MAX:
                 return clause[:at]
     return clause
-
-
-def _pass_over(older: Clause, newer: Clause) -> ValueChange | None:
-    """`use Valkey for the cache instead of Redis` after `use Redis for the cache`."""
-    keys = [t.key for t in newer]
-    for at in range(1, len(newer)):
-        for mark in GIVEN_UP:
-            start = at + len(mark)
-            if tuple(keys[at:start]) != mark:
-                continue
-            for end in range(start + 1, min(start + _SLOT_MAX, len(newer)) + 1):
-                rest = newer[:at] + newer[end:]
-                first, was, now = split_common(older, rest)
-                if was and now and [t.key for t in was] == keys[start:end]:
-                    return _make_change(older[:first], was, now)
-    return None
-
-
-def _give_up(older: Clause, newer: Sequence[Clause]) -> ValueChange | None:
-    """`use Valkey instead of Redis`, `drop Redis, use Valkey`, which name no place, after `use Redis for the cache`."""
-    choice = _read_choice(older, _CHOOSING)
-    dropped = [value for one in newer if (value := _read_choice(one, _DROPPING))]
-    for chosen in (_read_choice(one, _CHOOSING) for one in newer):
-        now = _drop_passed(chosen)
-        for was in [_strip_mark(chosen[len(now) :])] if now != chosen else dropped:
-            rest = choice[len(was) :]
-            is_it = bool(was) and [t.key for t in choice[: len(was)]] == [t.key for t in was]
-            # `use Redis for …`, not `use Redis Streams for …`
-            is_plain = 0 < len(now) <= _SLOT_MAX and all(t.has_content for t in now)
-            if is_it and is_plain and not (rest and rest[0].has_content):
-                return _make_change(rest, was, now)
-    return None
-
-
-def _read_choice(clause: Clause, verbs: frozenset[str]) -> Clause:
-    """The value behind one of these verbs at the beginning of a clause; empty without one."""
-    keys = [t.key for t in clause]
-    at = next((n for n, key in enumerate(keys) if key not in _BEFORE_CHOICE), len(keys))
-    if at == len(keys) or keys[at] not in verbs:
-        return ()
-    value = clause[at + (2 if keys[at + 1 : at + 2] and keys[at + 1] in _OTHER_WAY else 1) :]
-    return value[:-1] if value and not value[-1].has_content else value
-
-
-def _strip_mark(passed: Clause) -> Clause:
-    """The value in `instead of Redis`."""
-    keys = tuple(t.key for t in passed)
-    return next((passed[len(one) :] for one in GIVEN_UP if keys[: len(one)] == one), ())
 
 
 def _fill_slot(older: Clause, newer: Clause, *, turns: bool) -> ValueChange | None:

@@ -96,10 +96,10 @@ def find_ended(older: Claims, newer: Claims, *, turns: bool) -> ValueChange | No
     was, now = (
         join_clause(t for s in one.sentences for c in s for t in c) for one in (older, newer)
     )
+    passing = (_find_passed(order, one) for one in read_orders(newer) if len(orders) == 1)
+    if passed := next(filter(None, passing), None):
+        return ValueChange("", join_clause(passed), now)
     for clause in _list_clauses(newer):
-        passed = _find_passed(order, clause) if len(orders) == 1 else None
-        if passed is not None:
-            return ValueChange("", join_clause(passed), now)
         for ended in _read_endings(clause, chooses=chooses, turns=turns):
             if _is_ended(order, ended):
                 is_whole = (turns or ended.is_sure) and len(orders) == 1
@@ -152,6 +152,8 @@ def _list_clauses(newer: Claims) -> Iterator[Clause]:
 
 def _read_order(clause: Clause) -> _Order | None:
     at = next((n for n, t in enumerate(clause) if _denies(t)), None)
+    if at is not None and _passes_over(clause, at):
+        clause, at = clause[:at], None
     if at is None and _strip_frame(clause)[:1] and _strip_frame(clause)[0].key == "against":
         at = len(clause) - len(_strip_frame(clause))  # `decided against Docker`
     is_denied = at is not None
@@ -175,6 +177,12 @@ def _read_order(clause: Clause) -> _Order | None:
     ]
     keys = frozenset(t.key for t in clause if t.has_content)
     return _Order(clause, keys, tuple(filter(None, slots)), is_choice, is_denied)
+
+
+def _passes_over(clause: Clause, at: int) -> bool:
+    """Return whether a bare `not` stands before what is passed over: `use spaces, not tabs`."""
+    is_told = any(t.has_content and t.key not in _LEADS for t in clause[:at])
+    return clause[at].text.lower() == "not" and is_told and clause[at - 1].has_content
 
 
 def _denies(token: Token) -> bool:
@@ -311,20 +319,20 @@ def _find_passed(order: _Order, clause: Clause) -> Clause | None:
     behind = clause[at + len(mark) :]
     end = next((n for n, t in enumerate(behind) if not t.has_content), len(behind))
     passed, place = behind[:end], behind[end:]
-    front = _strip_frame(clause[:at])
-    phrases = list(_split_phrases(front))
+    phrases = [phrase for _, phrase in _split_phrases(_strip_frame(clause[:at]))]
     if order.is_denied or not passed or not phrases or len(passed) > _VALUE_MAX:
         return None
-    chosen = phrases[0][1]
-    others = {t.key for _, phrase in phrases[1:] for t in phrase}
-    others |= {t.key for t in place if t.has_content} - _FRAME
+    verb = phrases[0][0].key
+    if verb in _CHOOSING:  # `use Valkey for the cache`, `go with Valkey`
+        rest = phrases[1 + (len(phrases[0]) == 1) :]
+    else:  # `sign the releases with sigstore`
+        rest = [phrases[0][1:], *phrases[1:-1]]
+    others = {t.key for phrase in (*rest, place) for t in phrase if t.has_content} - _FRAME
     is_slot = any([t.key for t in slot] == [t.key for t in passed] for slot in order.slots)
     # `use Valkey for the cache instead of Redis` leaves `use Redis for the cache in tests`.
-    about = (
-        order.keys - {t.key for t in (*passed, *order.clause[:1])} if order.is_choice else others
-    )
-    is_about = others <= order.keys and (not others or others == about)
-    return passed if is_slot and is_about and chosen[0].key in _CHOOSING | order.keys else None
+    about = order.keys - {t.key for t in (*passed, *order.clause[:1])}
+    is_about = not others or others == about or (others <= about and not order.is_choice)
+    return passed if is_slot and is_about and verb in _CHOOSING | order.keys else None
 
 
 # ── Another command for the same act ─────────────────────────────────────────────────────────────
