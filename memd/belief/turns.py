@@ -101,7 +101,8 @@ def find_ended(older: Claims, newer: Claims, *, turns: bool) -> ValueChange | No
         return ValueChange("", join_clause(passed), now)
     for clause in _list_clauses(newer):
         for ended in _read_endings(clause, chooses=chooses, turns=turns):
-            if _is_ended(order, ended):
+            is_all = turns or ended.ending != "allows" or ended.keys >= order.keys
+            if is_all and _is_ended(order, ended):
                 is_whole = (turns or ended.is_sure) and len(orders) == 1
                 return ValueChange("", f"“{was}”", f"“{now}”", is_whole=is_whole)
     return None
