@@ -37,6 +37,7 @@ _FRAME = _LEADS | list_keys("turning words") | list_keys("frame of an ending")
 _TURNS = re.compile(
     r"\b(?:no longer|any ?more|again|instead|after all|in place of|from (?:now|today|here) on|going forward|now)\b"
 )
+_NOW = re.compile(r"(?<!from )\bnow\b")
 _DECIDED = word_key("decided")
 _LIMITED = re.compile(
     r"\b(?:would|could|might|maybe|perhaps|should (?:we|i)|if|when|unless|until|once|except|only this|today|tonight|tomorrow|yet"
@@ -102,10 +103,17 @@ def find_ended(older: Claims, newer: Claims, *, turns: bool) -> ValueChange | No
     for clause in _list_clauses(newer):
         for ended in _read_endings(clause, chooses=chooses, turns=turns):
             is_all = turns or ended.ending != "allows" or ended.keys >= order.keys
-            if is_all and _is_ended(order, ended):
+            is_once = ended.ending == "denies" and _denies(clause[0]) and _only_now(newer)
+            if is_all and not is_once and _is_ended(order, ended):
                 is_whole = (turns or ended.is_sure) and len(orders) == 1
                 return ValueChange("", f"“{was}”", f"“{now}”", is_whole=is_whole)
     return None
+
+
+def _only_now(newer: Claims) -> bool:
+    """Return whether nothing but `now` says that something turned: `don't squash the commits now` may be for once."""
+    rest = _NOW.sub(" ", newer.flat_text)
+    return rest != newer.flat_text and _TURNS.search(rest) is None
 
 
 def may_end(newer: Claims) -> bool:
@@ -155,8 +163,9 @@ def _read_order(clause: Clause) -> _Order | None:
     at = next((n for n, t in enumerate(clause) if _denies(t)), None)
     if at is not None and _passes_over(clause, at):
         clause, at = clause[:at], None
-    if at is None and _strip_frame(clause)[:1] and _strip_frame(clause)[0].key == "against":
-        at = len(clause) - len(_strip_frame(clause))  # `decided against Docker`
+    told = _strip_frame(clause)
+    if at is None and told and told[0].key == "against":  # `decided against Docker`
+        at = len(clause) - len(told)
     is_denied = at is not None
     if at is not None:
         clause = clause[:at] + clause[at + 1 :]
@@ -233,9 +242,8 @@ def _read_endings(clause: Clause, *, chooses: bool = True, turns: bool = True) -
         if not any(t.key in ("did", "had", "was") for t in clause):
             yield _Ended("denies", _telling(content[:denial] + content[denial + 1 :]), decided)
         return
-    if "against" in keys and (
-        decided or keys[0] == "against"
-    ):  # `decided` announces, and is cut off then
+    if "against" in keys and (decided or keys[0] == "against"):
+        # `we decided` announces, and may be cut off.
         yield _Ended("denies", _telling(content[keys.index("against") + 1 :], of_names=True), True)
         return
     told = _strip_frame(clause)

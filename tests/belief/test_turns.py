@@ -85,6 +85,7 @@ LEFT = (
     ("We decided to parse the mails with regexes.", "Don't parse the attachments with regexes."),
     ("We agreed to release every Tuesday.", "We don't release this Tuesday."),
     ("Never restart the node on weekends.", "Restart the node now."),
+    ("Always squash the commits of a branch before merging.", "Don't squash the commits of the branch now."),
     ("We decided to use UUIDs for the users table.", "Drop the users table and make it anew."),
     ("We decided to use Kafka for the event bus.", "We don't use the Kafka console for the event bus any more."),
     ("We decided to use Kafka for the event bus.", "Jo says we don't use Kafka for the event bus any more."),
