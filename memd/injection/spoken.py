@@ -123,7 +123,8 @@ def follow_later(
     found: dict[str, SaidSentence] = {}
     for one in said:
         new = find_otherwise(one, later) or find_later(one.text, one.at, later)
-        if new is None or not leave_rejected(tx, [new], project_id):
+        is_taken = new is not None and new.text in found and found[new.text].before is not None
+        if new is None or is_taken or not leave_rejected(tx, [new], project_id):
             found.setdefault(one.text, one)
         elif changes_sentence(one.text, new.text):
             found[new.text] = new
