@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 from memd.belief.polarity import WORDS
 from memd.caches import cached
 from memd.distill.own_words import read_own_sentences
-from memd.injection.learned import SAID_CHARACTERS_MAX, SaidSentence, quote_own, weigh
+from memd.injection.learned import SaidSentence, quote_own, weigh
 from memd.machine_text import is_machine_text
 from memd.text import content_stems, fold, is_stop_word, one_line, stem, words
 
@@ -24,6 +24,8 @@ _WHOLE_WORDS_MAX = 60
 """A prompt of so many words is read whole, of a longer one each sentence with the next."""
 _RARE_SHARE, _RARE_MIN = 0.05, 3
 """A word that more of the prompts have names no matter."""
+_CHARACTERS_MAX = 160
+"""Of what was said later: it is to be noticed beside a line, not to take the place of others."""
 _NEAR_WORDS = 4
 _FUNCTION_WORDS = ("is otherwise", "as of now", "goes on", "stays so", "only once", "only weighed", "excess")  # fmt: skip
 _SHARED_MAX = 4
@@ -74,7 +76,7 @@ def find_later(text: str, at: int, said: LaterWords) -> SaidSentence | None:
     likely, _, best = max(rated, key=lambda one: one[:2], default=(-math.inf, 0, None))
     if best is None or likely < LIKELY_MIN:
         return None
-    return replace(best, text=one_line(best.text, SAID_CHARACTERS_MAX))
+    return replace(best, text=one_line(best.text, _CHARACTERS_MAX))
 
 
 @cached(_PAIRS_CACHED)
