@@ -48,7 +48,16 @@ class IndexedVault:
                 k: v
                 for k, v in more.items()
                 if k
-                in {"tags", "files", "topic_key", "expires_at", "tier", "confidence", "quality"}
+                in {
+                    "tags",
+                    "files",
+                    "topic_key",
+                    "expires_at",
+                    "tier",
+                    "confidence",
+                    "quality",
+                    "authority",
+                }
             },
         )
 

@@ -16,7 +16,9 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from memd.belief.claims import parse_claims
 from memd.belief.polarity import CLAUSE_BREAK, WORDS, has_condition
+from memd.belief.turns import may_end
 from memd.caches import cached
 from memd.distill import text as sentences
 from memd.distill.episodes import AskedQuestion, EpisodeContext, Story, Utterance
@@ -341,7 +343,9 @@ def _make(  # noqa: PLR0913, PLR0917  # what a draft consists of
 
 RETRACTED = "retracted"
 """The rule of a note that ends a rule, and of the supersession by it."""
-_ENDED = Form(RETRACTED, Kind.NOTE, 0.8)
+TURNED = "said:turned"
+"""The rule of a sentence that is kept because it ends what an earlier one says; it has the kind of that."""
+_ENDED, _TURNED = Form(RETRACTED, Kind.NOTE, 0.8), Form(TURNED, Kind.NOTE, 0.8)
 _PER_TURN_MAX = 8
 _NAMED_MIN = 0.5
 """Share of a rule's stems that a shorter retraction must name."""
@@ -354,13 +358,16 @@ _EMPTY_STEMS = frozenset(map(stem, ("always", "never", "ever", "please", "from",
 
 
 def draft_retractions(story: Story, context: EpisodeContext) -> list[Draft]:
-    """Return a note for each sentence by which the user ends a rule, at most eight."""
+    """Return a note for each sentence by which the user ends a rule, or may end anything else that he said, at most eight."""
     found: list[Draft] = []
     for said in story.prompts:
         for sentence in select_assertions(read_own_sentences(said.text)):
             match = _find_retraction(sentence.said)
             is_open = SPEECH["doubts"].search(sentence.said) or SPEECH["here"].search(sentence.said)
-            if match is None or is_open or len(found) == _PER_TURN_MAX:
+            if is_open or len(found) == _PER_TURN_MAX:
+                continue
+            found += _draft_turned(sentence, said, context, len(found))
+            if match is None:
                 continue
             start, end = (sentence.start + at for at in match.span("rule"))
             rule = " ".join(_ANY_MORE.sub(" ", sentence.text[start:end]).split())
@@ -369,6 +376,17 @@ def draft_retractions(story: Story, context: EpisodeContext) -> list[Draft]:
             draft = _make(said, context, _ENDED, Kind.NOTE, title, quoted, sentence.text)
             found.append(replace(draft, slot=f"retraction/{len(found)}"))
     return found
+
+
+def _draft_turned(
+    sentence: OwnSentence, said: Utterance, context: EpisodeContext, number: int
+) -> Iterator[Draft]:
+    """Draft a sentence that may end something, and that no other form keeps."""
+    text = sentence.text
+    is_kept = read_sentence(sentence) is not None or len(text) > _SENTENCE_CHARACTERS
+    if not is_kept and not is_for_this_time(text) and may_end(parse_claims(text)):
+        draft = _make(said, context, _TURNED, Kind.NOTE, text, [f"User: “{text}”"], text)
+        yield replace(draft, slot=f"turned/{number}")
 
 
 def _find_retraction(said: str) -> re.Match[str] | None:

@@ -152,9 +152,13 @@ def write_heading(name: str, shared: tuple[str, str]) -> str:
     return ", ".join(filter(None, (name, *shared))) if name else ""
 
 
-def format_said(text: str, at: int) -> str:
-    """A sentence of the user's own, verbatim, as one line."""
-    return f"- “{clean_text(text, SAID_CHARACTERS_MAX)}” ({format_time(at).partition('T')[0]})"
+def format_said(said: SaidSentence) -> str:
+    """A sentence of the user's own, verbatim, as one line; behind it what he had said before."""
+    quotes = [
+        f"“{clean_text(text, SAID_CHARACTERS_MAX)}” ({format_day(at)})"
+        for text, at in ((said.text, said.at), *([said.before] if said.before else []))
+    ]
+    return f"- {', perhaps instead of '.join(quotes)}"
 
 
 def measure_said(lines: Sequence[str]) -> int:
@@ -166,7 +170,7 @@ def fit_said(sentences: Iterable[SaidSentence], room: int) -> list[tuple[str, st
     """(sentence, its line) of those that have room, in their order."""
     found: list[tuple[str, str]] = []
     for one in sentences:
-        line = format_said(one.text, one.at)
+        line = format_said(one)
         if measure_said([*(other for _, other in found), line]) <= room:
             found.append((one.text, line))
     return found
@@ -399,7 +403,7 @@ class _ToldPage:
             one.id: group.name for group in reversed(found.groups) for one in group.candidates
         }
         self._own = fit_said(found.own, int(self._capacity * _OWN_SHARE))
-        self._said = [(one.text, format_said(one.text, one.at)) for one in found.said]
+        self._said = [(one.text, format_said(one)) for one in found.said]
         said = (measure_said([line for _, line in some]) for some in (self._own, self._said))
         self._room = self._capacity - sum(said)
 

@@ -20,6 +20,7 @@ from memd.belief.standing import describe_contradiction, find_other_scope
 from memd.belief.values import describe_line, find_line, read_set_values
 from memd.injection import lines, spoken
 from memd.injection.choice import DAY_MS, CandidateChoice, CandidateGroup
+from memd.injection.later import LaterWords, find_later, read_later_words
 from memd.injection.learned import SAID_MAX, SaidSentence
 from memd.injection.moments import STARTS
 from memd.injection.working_tree import NO_GUIDES, Guides
@@ -215,8 +216,29 @@ def read_candidates(
     late = _choose_said(tx, here, allowed, left_out, prompts, now) if prompts else ()
     own = _read_own_words(tx, here, allowed, moment, now) if moment in ("compact", "resume") else ()
     late, own = (tuple(one for one in some if not guides.say(one.text)) for some in (late, own))
+    if prompts and here.project is not None:
+        later = read_later_words(prompts)
+        late = spoken.follow_later(tx, late, later, here.project.id)
+        allowed = tuple(_tell_later(tx, group, later, here.project.id) for group in allowed)
     allowed = tuple(_drop_spoken(group, late) for group in allowed)
     return SessionCandidates(allowed, left_out, prompts, late, own)
+
+
+def _tell_later(
+    tx: Connection, group: CandidateGroup, later: LaterWords, project_id: int
+) -> CandidateGroup:
+    """Tell with what the user stated what he said since of the same matter, if that may put it out of force."""
+
+    def tell(one: ContextCandidate) -> ContextCandidate:
+        is_his = one.authority >= Authority.USER_TOLD and one.kind in _STANDING_KINDS
+        if not is_his or one.is_pinned or one.caveat or one.project_id != project_id:
+            return one
+        new = find_later(one.title, one.at, later)
+        if new is None or not spoken.leave_rejected(tx, [new], project_id):
+            return one
+        return replace(one, caveat=f"he said since: “{new.text}”")
+
+    return replace(group, candidates=tuple(map(tell, group.candidates)))
 
 
 def _drop_spoken(group: CandidateGroup, said: Sequence[SaidSentence]) -> CandidateGroup:
