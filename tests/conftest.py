@@ -1,14 +1,19 @@
 """What every test may lean on: the event loop, a vault in a temporary directory, a stopped clock."""
 
+import functools
+import gc
 import os
 import shutil
 import time
+from pathlib import Path
 
 import pytest
 from blockbuster import blockbuster_ctx
 from hypothesis import HealthCheck, settings
 
 from memd import log
+from memd.capture import ignore
+from memd.store import database
 from memd.store.database import Database
 
 # Property tests try the same examples on every machine; `scripts/torture properties` tries new and more ones.
@@ -23,10 +28,43 @@ ORDER_SEED = 1
 """The tests run in this shuffled order unless --randomly-seed names another one."""
 
 
+TESTS = Path(__file__).parent
+MEMORY = Path("/dev/shm")  # noqa: S108  # tests write there what they would write to the disk
+MEMORY_BYTES_MIN = 4 << 30
+"""Free bytes there, so that nothing else is short of memory; what tests leave is removed as they end."""
+
+
 @pytest.hookimpl(tryfirst=True)
 def pytest_configure(config):
     if config.getoption("randomly_seed", None) == "default":
         config.option.randomly_seed = ORDER_SEED
+    # Vaults are written safely, and waiting for a disk took a third of the time of tests that write.
+    if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_BYTES_MIN:
+        os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+    if config.args == config.getini("testpaths") and hasattr(config, "workerinput"):
+        config.args = _rotate_directories(config.workerinput)
+
+
+def _rotate_directories(worker):
+    """Have each worker collect from another directory on: together they compile each file once, not each all."""
+    entries = sorted(str(one) for one in TESTS.iterdir() if one.is_dir() or one.name[:5] == "test_")
+    begin = len(entries) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+    return entries[begin:] + entries[:begin]
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_collection():
+    """Collecting makes a million objects that all stay: looking for garbage among them took a third of its time."""
+    gc.disable()
+    try:
+        return (yield)
+    finally:
+        gc.enable()
+
+
+# Thousands of vaults are opened here: two readers instead of four save 2 ms of each, patterns compiled once 6.
+database.READERS = 2
+ignore.parse_pattern = functools.cache(ignore.parse_pattern)
 
 
 STARTING_DAEMONS = {"cli", "e2e", "stress"}
@@ -130,6 +168,6 @@ def new_vault(tmp_path_factory):
 @pytest.fixture
 def db(tmp_path, clock, new_vault):
     path = shutil.copyfile(new_vault, tmp_path / "vault.db")
-    database = Database(str(path), clock())
-    yield database
-    database.close()
+    opened = Database(str(path), clock())
+    yield opened
+    opened.close()

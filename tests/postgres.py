@@ -30,7 +30,8 @@ class Postgres:
 
     def __init__(self):
         self.binaries = find_binaries()
-        self.directory = Path(tempfile.mkdtemp(prefix="memd-pg-", dir="/tmp"))
+        folder = os.environ.get("PYTEST_DEBUG_TEMPROOT", "/tmp")  # noqa: S108  # short enough for a socket
+        self.directory = Path(tempfile.mkdtemp(prefix="memd-pg-", dir=folder))
         self._as_nobody = {"user": _NOBODY, "group": _NOBODY} if os.geteuid() == 0 else {}
         if self._as_nobody:
             os.chown(self.directory, _NOBODY, _NOBODY)
@@ -46,7 +47,7 @@ class Postgres:
     def start(self):
         """Start it and wait until it answers."""
         settings = {"unix_socket_directories": self.directory, "listen_addresses": "", "fsync": "off",
-                    "shared_buffers": "64MB", "max_connections": 200}  # fmt: skip
+                    "full_page_writes": "off", "autovacuum": "off", "shared_buffers": "64MB", "max_connections": 200}  # fmt: skip
         options = [f"-c{name}={value}" for name, value in settings.items()]
         self.process = subprocess.Popen(
             [self.binaries / "postgres", "-D", self.data, *options], cwd=self.directory,
@@ -84,6 +85,5 @@ class Postgres:
 
     def close(self):
         if self.process is not None and self.process.poll() is None:
-            self.process.send_signal(signal.SIGINT)
-            self.process.wait()
+            self.kill()  # in order it would first write what is deleted now
         shutil.rmtree(self.directory)

@@ -80,10 +80,12 @@ MODULES = sorted(file for file in FILES if file.startswith("memd/"))
 
 def test_every_source_file_that_a_docstring_names_exists():
     """An absolute path, and a path in backticks, is an example."""
+    sources = {module: (ROOT / module).read_text(encoding="utf-8") for module in MODULES}
     named = {
         (module, name)
-        for module in MODULES
-        for node in ast.walk(ast.parse((ROOT / module).read_text(encoding="utf-8")))
+        for module, source in sources.items()
+        if ".py" in source
+        for node in ast.walk(ast.parse(source))
         if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
         for name in re.findall(
             r"(?<![\w./*`])[a-z0-9_][a-z0-9_/]*\.py\b(?!`)", str(node.value.value)

@@ -98,6 +98,7 @@ def test_all_that_is_kept_is_small():
     [
         ("titles.npz", "person", "memd/distill/titles/weights.json"),
         ("said.npz", "people", "memd/injection/said.json"),
+        ("later.npz", "people", "memd/injection/later.json"),
     ],
 )
 def test_rows_are_of_these_people_and_the_weights_name_them_by_hash(rows, people, card):
@@ -130,3 +131,11 @@ def test_every_pair_that_the_notes_weights_were_learned_on_quotes_its_prompt_and
     content = json.loads((ROOT / "memd/belief/fidelity.json").read_text("utf-8"))
     assert content["pairs"] == hashlib.sha256(packed).hexdigest()
     assert content["notes"] == len(pairs)
+
+
+def test_the_pairs_give_the_weights_of_what_was_said_later():
+    script = runpy.run_path(str(ROOT / "scripts" / "train-later"))
+    names, *rows = script["read_rows"]()
+    weights = script["fit"](*rows)
+    told = json.loads((ROOT / "memd/injection/later.json").read_text("utf-8"))["weights"]
+    assert told == pytest.approx(dict(zip(["bias", *names], weights, strict=True)), abs=1e-3)

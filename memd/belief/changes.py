@@ -133,7 +133,7 @@ def _align_clauses(older: Clause, newer: Clause) -> ValueChange | None:
     return ValueChange(subject, was_text, now_text)
 
 
-def is_history(clause: Clause) -> bool:
+def is_history(clause: Sequence[Token]) -> bool:
     """Return whether a clause narrates what happened."""
     keys = {t.key for t in clause}
     if keys & _PAST:
@@ -347,10 +347,10 @@ _LIGHT = frozenset(
 _ONE_WAY = frozenset(map(word_key, ("against", "via", "through", "from", "into", "onto")))
 """Prepositions of a way, a source or an end of which an order has one; others may say for which of several."""
 _OTHER_WAY = frozenset(map(word_key, ("in", "to", "with", "as", "by", "under")))
-_GIVEN_UP = frozenset({("instead", "of"), ("rather", "than"), ("in", "place", "of"), ("not",)})
+GIVEN_UP = frozenset({("instead", "of"), ("rather", "than"), ("in", "place", "of"), ("not",)})
 """What stands before the value that a statement passes over."""
 _CHOOSING, _DROPPING = list_keys("choosing verbs"), list_keys("dropping verbs")
-CHOICE_WORDS = _CHOOSING | _DROPPING | frozenset(mark for marks in _GIVEN_UP for mark in marks)
+CHOICE_WORDS = _CHOOSING | _DROPPING | frozenset(mark for marks in GIVEN_UP for mark in marks)
 """Words that say that one thing is chosen and another given up, not which."""
 _BEFORE_CHOICE = list_keys("before a choice")
 _REASONS = frozenset({"because", "since"})
@@ -372,8 +372,8 @@ def find_replaced_order(older: Claims, newer: Claims, *, turns: bool) -> ValueCh
     was, now = [_drop_passed(one) for one in read_orders(older)], read_orders(newer)
     if len(was) != 1 or ADDS.search(newer.flat_text) or not _is_order(was[0]):
         return None
-    found = (_pass_over(was[0], one) or _fill_slot(was[0], one, turns=turns) for one in now)
-    return next(filter(None, found), None) or _give_up(was[0], now)
+    found = (_fill_slot(was[0], one, turns=turns) for one in now)
+    return next(filter(None, found), None)
 
 
 def _is_order(clause: Clause) -> bool:
@@ -409,64 +409,16 @@ def _drop_passed(clause: Clause) -> Clause:
     """The clause without the value that it passes over itself at its end: `use pnpm instead of npm`."""
     keys = [t.key for t in clause]
     for at in range(1, len(keys)):
-        for mark in _GIVEN_UP:
+        for mark in GIVEN_UP:
             start = at + len(mark)
             if tuple(keys[at:start]) == mark and 0 < len(keys) - start <= _SLOT_MAX:
                 return clause[:at]
     return clause
 
 
-def _pass_over(older: Clause, newer: Clause) -> ValueChange | None:
-    """`use Valkey for the cache instead of Redis` after `use Redis for the cache`."""
-    keys = [t.key for t in newer]
-    for at in range(1, len(newer)):
-        for mark in _GIVEN_UP:
-            start = at + len(mark)
-            if tuple(keys[at:start]) != mark:
-                continue
-            for end in range(start + 1, min(start + _SLOT_MAX, len(newer)) + 1):
-                rest = newer[:at] + newer[end:]
-                first, was, now = _split_common(older, rest)
-                if was and now and [t.key for t in was] == keys[start:end]:
-                    return _make_change(older[:first], was, now)
-    return None
-
-
-def _give_up(older: Clause, newer: Sequence[Clause]) -> ValueChange | None:
-    """`use Valkey instead of Redis`, `drop Redis, use Valkey`, which name no place, after `use Redis for the cache`."""
-    choice = _read_choice(older, _CHOOSING)
-    dropped = [value for one in newer if (value := _read_choice(one, _DROPPING))]
-    for chosen in (_read_choice(one, _CHOOSING) for one in newer):
-        now = _drop_passed(chosen)
-        for was in [_strip_mark(chosen[len(now) :])] if now != chosen else dropped:
-            rest = choice[len(was) :]
-            is_it = bool(was) and [t.key for t in choice[: len(was)]] == [t.key for t in was]
-            # `use Redis for …`, not `use Redis Streams for …`
-            is_plain = 0 < len(now) <= _SLOT_MAX and all(t.has_content for t in now)
-            if is_it and is_plain and not (rest and rest[0].has_content):
-                return _make_change(rest, was, now)
-    return None
-
-
-def _read_choice(clause: Clause, verbs: frozenset[str]) -> Clause:
-    """The value behind one of these verbs at the beginning of a clause; empty without one."""
-    keys = [t.key for t in clause]
-    at = next((n for n, key in enumerate(keys) if key not in _BEFORE_CHOICE), len(keys))
-    if at == len(keys) or keys[at] not in verbs:
-        return ()
-    value = clause[at + (2 if keys[at + 1 : at + 2] and keys[at + 1] in _OTHER_WAY else 1) :]
-    return value[:-1] if value and not value[-1].has_content else value
-
-
-def _strip_mark(passed: Clause) -> Clause:
-    """The value in `instead of Redis`."""
-    keys = tuple(t.key for t in passed)
-    return next((passed[len(one) :] for one in _GIVEN_UP if keys[: len(one)] == one), ())
-
-
 def _fill_slot(older: Clause, newer: Clause, *, turns: bool) -> ValueChange | None:
     """`open pull requests against main` after `open pull requests against develop`."""
-    first, was, now = _split_common(older, newer)
+    first, was, now = split_common(older, newer)
     frame = [t for t in older[: max(first - 1, 0)] if t.has_content]
     # `answer in German` after `answer in English`; `log in UTC` after `log in JSON` is something else.
     are_names = len(was) == len(now) == 1 and all(t.text.istitle() for t in (*was, *now))
@@ -487,7 +439,7 @@ def _fill_slot(older: Clause, newer: Clause, *, turns: bool) -> ValueChange | No
     return None
 
 
-def _split_common(older: Clause, newer: Clause) -> tuple[int, Clause, Clause]:
+def split_common(older: Clause, newer: Clause) -> tuple[int, Clause, Clause]:
     """The length of the common beginning of two clauses, and what differs before their common end."""
     first = next(
         (

@@ -19,7 +19,8 @@ from memd.belief.claims import Claims, parse_claims, parse_statement
 from memd.belief.compare import SWAPPED, Agreement, Comparison, Difference, compare_claims
 from memd.belief.moves import find_moved
 from memd.belief.standing import find_objection, holds_alike
-from memd.models import EdgeType, Kind, Summary, Tier
+from memd.belief.turns import find_ended
+from memd.models import Draft, EdgeType, Kind, Summary, Tier
 
 CLAIM_KINDS = frozenset({Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE, Kind.FACT})
 """Kinds that state how things are or shall be, so that two of them can contradict each other."""
@@ -180,8 +181,15 @@ def _find_objections(
     return tuple(difference for applies, difference in checks if applies)
 
 
-def _parse_both(older: Summary, newer: Summary) -> tuple[Claims, Claims]:
+def _parse_both(older: Summary, newer: Summary | Draft) -> tuple[Claims, Claims]:
     return parse_statement(older.title, older.body), parse_statement(newer.title, newer.body)
+
+
+def ends(newer: Draft, older: Summary) -> bool:
+    """Return whether a sentence ends what a memory says, whatever kind it would have."""
+    turns = says_turn(f"{newer.title}\n{newer.body}")
+    finders = (find_ended, find_moved)
+    return any(one(*_parse_both(older, newer), turns=turns) is not None for one in finders)
 
 
 def find_change(newer: Summary, older: Summary) -> ValueChange | None:
@@ -196,7 +204,8 @@ def find_change(newer: Summary, older: Summary) -> ValueChange | None:
 def changes_sentence(older: str, newer: str) -> bool:
     """Return whether what the user says later gives what he said before another value, order or place."""
     claims = parse_claims(older), parse_claims(newer)
-    return _find_change(*claims, turns=says_turn(newer), are_orders=True) is not None
+    change = _find_change(*claims, turns=says_turn(newer), are_orders=True)
+    return change is not None and change.is_whole
 
 
 def _find_change(
@@ -207,8 +216,9 @@ def _find_change(
         change = find_replaced_order(older, newer, turns=turns)
     if change is not None and change.is_whole:
         return change
-    moved = find_moved(older, newer, turns=turns)
-    return moved if moved is not None and moved.is_whole else change or moved
+    others = (find_moved(older, newer, turns=turns), find_ended(older, newer, turns=turns))
+    whole = next((one for one in others if one is not None and one.is_whole), None)
+    return whole or change or next(filter(None, others), None)
 
 
 def _change_type(newer: Summary, older: Summary, change: ValueChange) -> EdgeType:

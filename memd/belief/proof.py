@@ -183,12 +183,13 @@ def _judge(
     claim: QuotedNote, record: SpokenRecord, said: Said, place: QuotedPlace
 ) -> Proof | Unproved:
     """Judge a note by the sentences that its quote was found in."""
-    sentence, before, behind, _ = place
+    sentence, before, behind, following = place
     if any(_has_run(words_of(sentence), output) for output in record.outputs_before(said.at)):
         return refuse("in an output")
     lead, colon, _ = sentence.partition(":")
     is_mentioned = bool(colon) and polarity.introduces_text(lead, claim.text)
-    limit = polarity.limits(before, "")
+    is_answer = bool(said.asked or words(claim.about))
+    limit = polarity.limits(before, behind) or following if is_answer else polarity.limits(before, "")  # fmt: skip
     if is_mentioned or (limit and not polarity.keeps_limit(limit, claim.text)):
         return refuse("mention" if is_mentioned else "limited")
     parts = split_sentences(sentence)
@@ -220,7 +221,7 @@ def _judge(
         or (
             _check_polarity(claim.text, meant or sentence, proposal)
             if proposal or said.asked
-            else _check_fidelity(claim, place, record, said)
+            else _check_fidelity(claim, place._replace(sentence=meant or sentence), record, said)
         )
         or _check_numbers(claim.text, record, basis)
         or _check_runnable(claim.text, record, basis if said.asked or proposal else sentence)

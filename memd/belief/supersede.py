@@ -15,7 +15,9 @@ from memd.belief.decide import VALUE_KINDS, CandidatePair, decide, find_change
 from memd.belief.later import find_contradiction
 from memd.belief.moves import name_placed
 from memd.belief.proof import Backing, Proof, count_turns
-from memd.belief.standing import authority_of, find_objection
+from memd.belief.standing import authority_of, find_objection, holds_alike
+from memd.belief.turns import name_ended
+from memd.belief.twins import are_twins
 from memd.errors import BadRequest
 from memd.models import NOTED, Authority, EdgeType, EventKind, Kind, Summary, Supersession
 from memd.store import events, judgments, links, summaries
@@ -29,6 +31,8 @@ SAID_AGAIN_RULE = "said-again"
 """The rule by which a value that returns hides what had been judged to replace it."""
 TOPIC_KEY_RULE = "topic-key"
 """The rule by which the value of a topic that was said last hides the others."""
+TWIN_RULE = "judged-twin"
+"""The rule by which what hides a memory as judged hides what says the same, from another source."""
 NEAR_DUPLICATE_RULE = "near-duplicate"
 """The rule by which a memory hides another that says the same."""
 
@@ -74,6 +78,10 @@ def supersession_authority(tx: Connection, past: Supersession) -> Authority:
     if past.rule == JUDGED_RULE:
         judgment = judgments.judgment_between(tx, past.newer_id, past.older_id)
         return authority_of(judgment.who) if judgment else Authority.AGENT_CALL
+    if past.rule == TWIN_RULE:
+        of_newer = judgments.judgments_of(tx, past.newer_id)
+        who = next((one.who for one in of_newer if one.at == past.at), "agent")
+        return authority_of(who)
     newer = summaries.get_summary(tx, past.newer_id)
     return newer.authority if newer else Authority.TOOL_OUTPUT
 
@@ -99,7 +107,7 @@ def may_revive(tx: Connection, voice: Authority, known: Summary) -> bool:
     """
     if voice < known.authority:
         return False
-    judged = (one for one in find_hiding(tx, known.id) if one.rule == JUDGED_RULE)
+    judged = (one for one in find_hiding(tx, known.id) if one.rule in (JUDGED_RULE, TWIN_RULE))
     return all(voice >= supersession_authority(tx, one) for one in judged)
 
 
@@ -200,9 +208,12 @@ def find_similar(
     # `go with Valkey, not Redis` shares the one word with `use Redis for the cache`.
     keys = [one for one in stems if one not in CHOICE_WORDS][:_STEMS_MAX] or list(stems)
     # `move the docs to GitHub Pages` shares the thing alone with `keep the docs on Netlify`.
-    placed = list(dict.fromkeys(content_stems(name_placed(parse_statement(title, body)))))
+    claims = parse_statement(title, body)
+    # `we moved off Redis, and Valkey is much faster` shares what it ends.
+    named = (name_placed(claims), *name_ended(claims))
+    others = (list(dict.fromkeys(content_stems(one))) for one in named)
     ids: dict[int, None] = {}
-    for some in filter(None, (keys, placed)):
+    for some in filter(None, (keys, *others)):
         ids |= dict.fromkeys(
             summaries.ids_sharing_most_keys(tx, project_id, tuple(kinds), some, limit=_SIMILAR_MAX)
         )
@@ -221,6 +232,19 @@ def find_equal(tx: Connection, project_id: int, kind: Kind, title: str, body: st
         if is_alike and compare_claims(theirs, mine).is_equal:
             found.append(other)
     return found
+
+
+def find_twins(tx: Connection, memory: Summary) -> list[Summary]:
+    """The live memories of its project that say the same as a memory: notes of the same words, or equal statements."""
+    similar = find_similar(tx, memory.project_id, VALUE_KINDS, memory.title, memory.body)
+    mine = memory.title, memory.body
+    return [
+        one
+        for one in similar
+        if one.id != memory.id
+        and holds_alike(one.tags, memory.tags)
+        and are_twins(mine, (one.title, one.body))
+    ]
 
 
 def settle_changed_values(

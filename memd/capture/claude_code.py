@@ -17,7 +17,7 @@ from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memd.capture.clients.table import UNKNOWN
+from memd.capture.clients import UNKNOWN
 from memd.capture.redact import redact
 from memd.capture.truncate import mask_id
 from memd.machine_text import ORIGIN, USER, find_prompt_origin, is_machine_text

@@ -12,6 +12,7 @@ from typing import Any
 from memd import log
 from memd.capture import clients, ignore, truncate
 from memd.capture.claude_code import Ignored, Refused, adapt_hook_payload, keep_unknown_payload
+from memd.capture.clients.codex import EXIT_CODE
 from memd.capture.known_files import KnownFiles
 from memd.capture.project import ProjectResolver, keep_clone_apart, read_branch, redact_directory
 from memd.capture.redact import redact_value
@@ -186,7 +187,7 @@ def may_have_failed(item: CaptureRequest) -> bool:
     is_hooks = isinstance(payload, dict) and item.source in ("live", "spool")
     if not is_hooks or payload.get("hook_event_name") != "PostToolUse":
         return False
-    if clients.EXIT_CODE in payload or not names_rollout(payload):
+    if EXIT_CODE in payload or not names_rollout(payload):
         return False
     return clients.recognise(item.client, payload) == clients.CODEX
 
@@ -196,7 +197,7 @@ def add_exit_code(item: CaptureRequest) -> CaptureRequest:
     if not may_have_failed(item):
         return item
     code = find_exit_code(item.payload)
-    return replace(item, payload={**item.payload, clients.EXIT_CODE: code})
+    return replace(item, payload={**item.payload, EXIT_CODE: code})
 
 
 def _payload_directory(payload: Any) -> str | None:

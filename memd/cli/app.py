@@ -40,7 +40,7 @@ _GROUPS = (
     )),
     ("Set up", "memd install claude-code", (
         ("install", "install uninstall"), ("import_", "import"), ("maintenance", "notes watch"),
-        ("project", "project switch"), ("model", "model"),
+        ("project", "project switch"), ("install", "model"),
     )),
     ("Keep", "memd backup", (
         ("doctor", "status doctor"), ("daemon", "start stop restart"), ("app", "serve"), ("archive", "sync export backup restore"),
@@ -57,7 +57,7 @@ COMMANDS = {
 }
 """Every command and the function that runs it, in the order of the help page."""
 SUBCOMMANDS = {
-    "project": "memd.cli.project:SUBCOMMANDS", "model": "memd.cli.model:SUBCOMMANDS",
+    "project": "memd.cli.project:SUBCOMMANDS", "model": "memd.cli.install:SUBCOMMANDS",
     "team": "memd.cli.team:SUBCOMMANDS",
 }  # fmt: skip
 """Commands with subcommands, and the table of the functions that run those."""

@@ -295,7 +295,13 @@ def _format_injections(found: dict[str, Any]) -> Iterator[str]:
     injections, texts = found["injections"], found.get("texts") or []
     if not injections and not texts:
         yield "nothing was injected"
-        return
+    else:
+        yield from _format_told(injections, texts)
+    for one in found.get("untold") or []:
+        yield f"{output.format_time(one['at'])}  {one['moment']}: nothing, {output.one_line(one['why'])}"
+
+
+def _format_told(injections: list[dict[str, Any]], texts: list[dict[str, Any]]) -> Iterator[str]:
     is_held = bool(injections) and all(one.get("held") for one in injections)
     yield _HELD if is_held else _sum_up(injections, texts)
     whys = {(one["moment"], one["id"]): list(_explain(one)) for one in injections}

@@ -199,6 +199,8 @@ def apply_judgment(tx: Connection, judgment: NewJudgment, now: int) -> JudgmentR
         supersede.relate(tx, one.id, EdgeType.CONTRADICTS, other.id, JUDGED_RULE, now, finding=said)
     elif relation is Stance.DUPLICATE:
         summaries.strengthen_summary(tx, one.id, None)
+    elif relation is Stance.SUPERSEDES:
+        _hide_twins(tx, one, other, voice, now)
     return _describe_result(tx, one, other, "judged", was)
 
 
@@ -299,6 +301,14 @@ def _hide_behind(
     assert written is not None
 
 
+def _hide_twins(tx: Connection, one: Summary, other: Summary, voice: Authority, now: int) -> None:
+    """Let what replaces a memory replace what says the same as that, too, as part of one judgment."""
+    for twin in supersede.find_twins(tx, other):
+        if twin.id != one.id and judgments.stance_between(tx, one.id, twin.id) is None:
+            reason = f"says the same as #{other.id}"
+            supersede.hide(tx, one.id, twin.id, supersede.TWIN_RULE, reason, now, voice=voice)
+
+
 def _show_as(tx: Connection, summary_id: int, voice: Authority, now: int) -> None:
     for past in supersede.find_hiding(tx, summary_id):
         if voice < supersede.supersession_authority(tx, past):
@@ -330,6 +340,9 @@ def _revert_judgment(tx: Connection, before: Judgment, now: int) -> None:
     judgments.undo_judgment(tx, before, now)
     for past in _find_supersessions_between(tx, before.newer_id, before.older_id):
         if past.rule == JUDGED_RULE and past.newer_id == before.newer_id:
+            links.undo_supersession(tx, past.id, now)
+    for past in supersede.active_supersessions(tx, before.newer_id):
+        if (past.rule, past.at) == (supersede.TWIN_RULE, before.at):
             links.undo_supersession(tx, past.id, now)
     supersede.drop_contradiction(tx, before.newer_id, before.older_id, JUDGED_RULE)
     if before.relation is Stance.DUPLICATE:

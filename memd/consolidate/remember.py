@@ -19,6 +19,7 @@ from memd.belief.supersede import (
     NEAR_DUPLICATE_RULE,
     SAID_AGAIN_RULE,
     TOPIC_KEY_RULE,
+    TWIN_RULE,
     find_equal,
     find_hiding,
     find_similar,
@@ -31,6 +32,7 @@ from memd.belief.supersede import (
     settle_changed_values,
     show,
 )
+from memd.belief.turns import is_said_against
 from memd.belief.values import FileLine
 from memd.consolidate import judgments, sources
 from memd.consolidate.near_duplicates import JudgmentCandidate
@@ -55,9 +57,12 @@ from memd.text import digest, literal_form, normalised, storable
 
 REPLACED_RULE = "replaced"
 """The rule by which a memory hides what its speaker says it replaces."""
+SAID_AGAINST_RULE = "said-against"
+"""The same, of the user's earlier word, where his later words that prove the memory turn it themselves."""
 _RULES_OF_RETURN = {
     NEAR_DUPLICATE_RULE: NEAR_DUPLICATE_RULE,
     JUDGED_RULE: SAID_AGAIN_RULE,
+    TWIN_RULE: SAID_AGAIN_RULE,
     SAID_AGAIN_RULE: SAID_AGAIN_RULE,
     CHANGED_VALUE_RULE: CHANGED_VALUE_RULE,
 }
@@ -245,13 +250,30 @@ class _MemoryWriter:
     def replace_named(self, result: RememberResult) -> RememberResult:
         """Let a memory that was written hide those that it says it replaces, as far as its speaker may."""
         wanted = [one for one in self.memory.replaces if one != result.id and result.id]
-        hidden = self._hide_all(result.id, wanted, REPLACED_RULE, "named when it was remembered")
+        said = self._list_said_against(wanted)
+        hidden = self._hide_all(result.id, said, SAID_AGAINST_RULE, "named, with his later words")
+        named = [one for one in wanted if one not in said]
+        hidden += self._hide_all(result.id, named, REPLACED_RULE, "named when it was remembered")
         if not wanted:
             return result
         gone = dict.fromkeys((*result.superseded, *hidden))
-        staying = tuple(one for one in wanted if one not in gone)
+        known = summaries.summaries_by_ids(self.tx, wanted)
+        live = (one for one in wanted if one in known and known[one].superseded_by is None)
+        staying = tuple(one for one in live if one not in gone)
         outcome = "superseded" if hidden and result.outcome == "created" else result.outcome
         return replace(result, superseded=tuple(gone), staying=staying, outcome=outcome)
+
+    def _list_said_against(self, wanted: Sequence[int]) -> list[int]:
+        """List those of these memories of the user's that his later words, which prove the note, turn themselves."""
+        proof = self.memory.proof
+        known = summaries.summaries_by_ids(self.tx, wanted) if proof and wanted else {}
+        return [
+            one.id
+            for one in known.values()
+            if proof is not None
+            and one.authority >= Authority.USER_TOLD
+            and is_said_against(proof.quote, proof.at, one.title, one.at)
+        ]
 
     def _may_revive(self, known: Summary) -> bool:
         memory, newer_id = self.memory, known.superseded_by
@@ -485,8 +507,10 @@ class _MemoryWriter:
     ) -> tuple[int, ...]:
         """Hide these memories, except those that this authority may not; the ids that were hidden."""
         edge = EdgeType.SIMILAR_TO if rule == NEAR_DUPLICATE_RULE else EdgeType.CONTRADICTS
+        voice = Authority.USER_PROMPT if rule == SAID_AGAINST_RULE else None
         return tuple(
             older_id
             for older_id in older_ids
-            if hide(self.tx, newer_id, older_id, rule, guard, self.now, otherwise=edge) is not None
+            if hide(self.tx, newer_id, older_id, rule, guard, self.now, voice=voice, otherwise=edge)
+            is not None
         )

@@ -44,7 +44,7 @@ from memd.distill.writer import TurnWriter
 from memd.embeddings.base import ChatModel, Reranker
 from memd.embeddings.command import CommandChat, CommandReranker, pick_environment
 from memd.embeddings.hashing import HashingEmbedder
-from memd.embeddings.ollama import OllamaChat
+from memd.embeddings.providers import OllamaChat
 from memd.embeddings.remote import RemoteEmbedder, make_remote_embedder
 from memd.errors import VaultError
 from memd.index import malloc

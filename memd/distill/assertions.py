@@ -3,6 +3,11 @@
 A form stays if what it keeps is said as it was meant in at least 95 %, and stands beyond its turn in at least 60 %. What
 fails that is told by the memory of the work, and left to the agent that was there to note. Words that are fenced, quoted,
 pasted, asked, reported or meant in irony are no assertions: those vetoes come first.
+
+An order in another language than English that holds beyond its turn (`Benutze immer pnpm`, `Ne pousse jamais sur main`)
+begins with an imperative of what an agent does in its work, with “always” or “never” near it; or with a negation before
+both; in German also with the two around all others: `Nie auf main committen`. The imperatives are a table, as the
+English ones are: in some languages whoever leaves out the subject reports in the very same form.
 """
 
 import re
@@ -11,9 +16,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import islice
 
+from memd.belief.claims import parse_claims
+from memd.belief.polarity import CLAUSE_BREAK, WORDS, has_condition
+from memd.belief.turns import may_end
+from memd.caches import cached
 from memd.distill import text as sentences
 from memd.distill.episodes import AskedQuestion, EpisodeContext, Story, Utterance
-from memd.distill.orders import read_order
 from memd.distill.own_words import (
     BEHAVIOUR,
     VERBS,
@@ -23,8 +31,8 @@ from memd.distill.own_words import (
 )
 from memd.distill.vetoes import SPEECH, is_for_this_time
 from memd.models import Authority, Draft, Kind, Source, Summary
-from memd.patterns import compile_lazily
-from memd.text import content_stems, first_word, is_stop_word, one_line, stem, words
+from memd.patterns import Table, compile_lazily
+from memd.text import content_stems, first_word, fold, is_stop_word, one_line, stem, words
 
 TITLE_CHARACTERS = 120
 _SENTENCES_MAX, _SENTENCE_CHARACTERS = 8, 400
@@ -335,7 +343,9 @@ def _make(  # noqa: PLR0913, PLR0917  # what a draft consists of
 
 RETRACTED = "retracted"
 """The rule of a note that ends a rule, and of the supersession by it."""
-_ENDED = Form(RETRACTED, Kind.NOTE, 0.8)
+TURNED = "said:turned"
+"""The rule of a sentence that is kept because it ends what an earlier one says; it has the kind of that."""
+_ENDED, _TURNED = Form(RETRACTED, Kind.NOTE, 0.8), Form(TURNED, Kind.NOTE, 0.8)
 _PER_TURN_MAX = 8
 _NAMED_MIN = 0.5
 """Share of a rule's stems that a shorter retraction must name."""
@@ -348,13 +358,16 @@ _EMPTY_STEMS = frozenset(map(stem, ("always", "never", "ever", "please", "from",
 
 
 def draft_retractions(story: Story, context: EpisodeContext) -> list[Draft]:
-    """Return a note for each sentence by which the user ends a rule, at most eight."""
+    """Return a note for each sentence by which the user ends a rule, or may end anything else that he said, at most eight."""
     found: list[Draft] = []
     for said in story.prompts:
         for sentence in select_assertions(read_own_sentences(said.text)):
             match = _find_retraction(sentence.said)
             is_open = SPEECH["doubts"].search(sentence.said) or SPEECH["here"].search(sentence.said)
-            if match is None or is_open or len(found) == _PER_TURN_MAX:
+            if is_open or len(found) == _PER_TURN_MAX:
+                continue
+            found += _draft_turned(sentence, said, context, len(found))
+            if match is None:
                 continue
             start, end = (sentence.start + at for at in match.span("rule"))
             rule = " ".join(_ANY_MORE.sub(" ", sentence.text[start:end]).split())
@@ -363,6 +376,17 @@ def draft_retractions(story: Story, context: EpisodeContext) -> list[Draft]:
             draft = _make(said, context, _ENDED, Kind.NOTE, title, quoted, sentence.text)
             found.append(replace(draft, slot=f"retraction/{len(found)}"))
     return found
+
+
+def _draft_turned(
+    sentence: OwnSentence, said: Utterance, context: EpisodeContext, number: int
+) -> Iterator[Draft]:
+    """Draft a sentence that may end something, and that no other form keeps."""
+    text = sentence.text
+    is_kept = read_sentence(sentence) is not None or len(text) > _SENTENCE_CHARACTERS
+    if not is_kept and not is_for_this_time(text) and may_end(parse_claims(text)):
+        draft = _make(said, context, _TURNED, Kind.NOTE, text, [f"User: “{text}”"], text)
+        yield replace(draft, slot=f"turned/{number}")
 
 
 def _find_retraction(said: str) -> re.Match[str] | None:
@@ -397,3 +421,63 @@ def _rule_stems(text: str) -> frozenset[str]:
 
 def _forbids(text: str) -> bool:
     return bool(words(text)) and _FORBIDS.search(text) is not None
+
+
+# ── Orders in other languages ────────────────────────────────────────────────────────────────────
+
+_TABLE = Table("distill/orders.toml")
+_ALWAYS, _NEVER, _NOT, _STILL, _POLITE, _SUBJECTS, _HERE = map(
+    _TABLE.list_words, ("always", "never", "not", "still", "polite", "subjects", "here")
+)
+_IMPERATIVES = frozenset(
+    word for text in _TABLE.rows["imperatives"].values() for word in text.split()
+)
+_INFINITIVES = frozenset(
+    f"{word.removesuffix('e')}en" for word in _TABLE.rows["imperatives"]["german"].split()
+) | {"nehmen", "geben", "lesen"}
+_ITALIAN_ENDINGS = ("are", "ere", "ire")
+"""An infinitive behind `non` forbids."""
+_NEAR = 4
+"""Words behind an imperative among which “always” or “never” stands."""
+
+
+@cached(256)
+def read_order(sentence: str) -> str:
+    """Return `always` for an order that holds, `from now on` for one that says since when; empty if it is none."""
+    begun = _TABLE["from now on"].match(sentence)
+    clause = CLAUSE_BREAK.split(sentence[begun.end() :] if begun else sentence)[0]
+    tokens = _split_tokens(clause)
+    if not tokens or sentence.rstrip().endswith("?") or has_condition(sentence):
+        return ""
+    if WORDS["for once"].search(sentence) or _HERE.intersection(tokens):
+        return ""
+    if begun:
+        return "from now on" if _is_order(tokens) or _ends_order(tokens) else ""
+    at = next((n for n, one in enumerate(tokens) if one in _ALWAYS | _NEVER), len(tokens))
+    if at > _NEAR + 1 or _STILL.intersection(tokens[at + 1 : at + 2]):
+        return ""
+    first = tokens[0] in _ALWAYS | _NEVER
+    is_order = _ends_order(tokens) if first else _is_order(tokens)
+    is_ban = first and tokens[0] in _NEVER and _is_order(tokens[1:])
+    return "always" if at < len(tokens) and (is_order or is_ban) else ""
+
+
+def _split_tokens(sentence: str) -> list[str]:
+    """The folded words without courtesies before them; `n'utilise` is two."""
+    tokens = [part for one in words(sentence) for part in fold(one).replace("’", "'").split("'")]
+    at = next((n for n, one in enumerate(tokens) if one not in _POLITE), len(tokens))
+    return tokens[at:]
+
+
+def _is_order(tokens: list[str]) -> bool:
+    """Return whether these words begin with an imperative, or with a negation before one."""
+    denied = tokens[:1] != [] and tokens[0] in _NOT
+    verb, *rest = tokens[1:] if denied and len(tokens) > 1 else tokens or [""]
+    is_verb = verb in _IMPERATIVES or (tokens[:1] == ["non"] and verb.endswith(_ITALIAN_ENDINGS))
+    is_formal = verb in _INFINITIVES and rest[:1] == ["sie"]
+    return is_formal or (is_verb and not _SUBJECTS.intersection(rest[:1]))
+
+
+def _ends_order(tokens: list[str]) -> bool:
+    """Return whether these words end with a German infinitive: `immer pnpm benutzen`."""
+    return tokens[-1] in _INFINITIVES and _SUBJECTS.isdisjoint(tokens)

@@ -11,10 +11,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memd.belief import rejections, supersede
-from memd.belief.decide import VALUE_KINDS
+from memd.belief.decide import VALUE_KINDS, ends
 from memd.belief.standing import find_objection, holds_alike
 from memd.belief.supersede import find_equal, find_similar, settle_changed_values
-from memd.distill.assertions import RETRACTED, pick_ended, related_stems
+from memd.distill.assertions import RETRACTED, TURNED, pick_ended, related_stems
 from memd.distill.episodes import slot_uid, uid_beside
 from memd.distill.proof.objections import Denial
 from memd.distill.proof.reopening import PassedCheck, close_failures, dispute_fixes, settle_failures
@@ -96,7 +96,11 @@ def write_episode(  # noqa: PLR0915  # what happens, in order
     ended = _find_ended_rules(tx, plan.drafts, session.project_id)
     uids = {_choose_uid(session, plan.episode, one, known, stays): one for one in plan.drafts}
     # Without a new note that ends no rule: the turn says as much.
-    uids = {uid: d for uid, d in uids.items() if uid in known or ended.get(d.slot, True)}
+    uids = {
+        uid: _take_kind(d, known.get(uid), ended)
+        for uid, d in uids.items()
+        if uid in known or ended.get(d.slot, d.rule != TURNED)
+    }
     for uid, draft in uids.items():
         same = None if uid in known else _find_duplicate(tx, draft, session.project_id)
         if same is not None:
@@ -124,8 +128,9 @@ def write_episode(  # noqa: PLR0915  # what happens, in order
         links.add_edges(tx, _make_draft_edges(draft, ids))
     rejections.reject_repeats(tx, (ids[draft.slot] for draft in written), now)
     settle_failures(tx, plan.drafts, ids, now)
+    _end_rules(tx, written, ids, ended)
     for draft in written:
-        _supersede_what_it_ends(tx, ids[draft.slot], draft, ended.get(draft.slot, ()), session, now)
+        _supersede_what_it_ends(tx, ids[draft.slot], draft, session, now)
     links.add_edges(tx, _make_file_edges(plan.files, written, ids.get("turn")))
     events.mark_distilled(tx, plan.event_ids)
     # First what it denies: a check that passes after that closes it again.
@@ -247,12 +252,23 @@ def _make_file_edges(
 # ── What it ends ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _supersede_what_it_ends(  # the memory that ends, and what it may end
-    tx: Connection, number: int, draft: Draft, rules: Sequence[Summary], session: Session, now: int
+def _end_rules(
+    tx: Connection,
+    written: Sequence[Draft],
+    ids: Mapping[str, int],
+    ended: Mapping[str, Sequence[Summary]],
+) -> None:
+    """Let each stored retraction hide the rules that it takes back."""
+    for draft in (one for one in written if one.rule == RETRACTED):
+        for rule in ended.get(draft.slot, ()):
+            reason = f"it was taken back: {draft.body}"
+            _supersede(tx, ids[draft.slot], rule.id, RETRACTED, reason, draft.at)
+
+
+def _supersede_what_it_ends(
+    tx: Connection, number: int, draft: Draft, session: Session, now: int
 ) -> None:
     """Let a stored memory hide what it ends, or be hidden by what ended it."""
-    for rule in rules:
-        _supersede(tx, number, rule.id, RETRACTED, f"it was taken back: {draft.body}", draft.at)
     _end_done_tasks(tx, number, draft, session.project_id)
     mine = summaries.get_summary(tx, number)
     if mine is not None and mine.kind in VALUE_KINDS and not _is_hidden(mine):
@@ -323,7 +339,7 @@ def _supersede(  # noqa: PLR0913, PLR0917  # one argument a column
 def _find_ended_rules(
     tx: Connection, drafts: Sequence[Draft], project_id: int
 ) -> dict[str, list[Summary]]:
-    """The live rules of a project that each retraction among these drafts ends, by its slot."""
+    """The live memories of a project that each retraction or turning sentence among these drafts ends, by its slot."""
     ended: dict[str, list[Summary]] = {}
     for draft in (one for one in drafts if one.rule == RETRACTED):
         stems = related_stems(draft)
@@ -334,7 +350,24 @@ def _find_ended_rules(
             )
         rules = list(summaries.summaries_by_ids(tx, ids).values())
         ended[draft.slot] = pick_ended(draft, rules) if stems else []
+    taken = {one.body for one in drafts if ended.get(one.slot)}
+    for draft in (one for one in drafts if one.rule == TURNED and one.body not in taken):
+        similar = find_similar(tx, project_id, VALUE_KINDS, draft.title, draft.body)
+        ended[draft.slot] = [
+            one
+            for one in similar
+            if one.at <= draft.at and holds_alike(one.tags, draft.tags) and ends(draft, one)
+        ]
     return ended
+
+
+def _take_kind(
+    draft: Draft, known: Summary | None, ended: Mapping[str, Sequence[Summary]]
+) -> Draft:
+    """Give a sentence that is kept because it ends something the kind of that."""
+    if draft.rule != TURNED:
+        return draft
+    return replace(draft, kind=known.kind if known else ended[draft.slot][0].kind)
 
 
 def _end_done_tasks(tx: Connection, turn_id: int, draft: Draft, project_id: int) -> None:

@@ -39,8 +39,7 @@ from memd.embeddings.http import ModelServer
 from memd.embeddings.local.packages import CATALOG
 from memd.embeddings.local.process import PROVIDER as LOCAL
 from memd.embeddings.local.process import LocalProvider
-from memd.embeddings.ollama import OllamaProvider, prefixes_of, space_of
-from memd.embeddings.openai import OpenAIProvider
+from memd.embeddings.providers import OllamaProvider, OpenAIProvider, prefixes_of, space_of
 from memd.errors import EngineAbsent, EngineFailed
 from memd.models import Space
 from memd.wakeup import AutoResetEvent

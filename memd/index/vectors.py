@@ -1,7 +1,7 @@
 """Vector matrix of one space. Pure.
 
 Up to 4,096 rows an exact float32 product with all of them is fastest. Beyond, rows are bytes and bits, and the bits
-select the rows that are scored (binary_codes.py).
+select the rows that are scored (quantization.py).
 """
 
 from collections.abc import Mapping
@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.index.binary_codes import BinaryCodes
 from memd.index.columns import Rows, widen
-from memd.index.quantization import Floats, VectorRows
+from memd.index.quantization import BinaryCodes, Floats, VectorRows
 from memd.store.filter import Mask
 
 EXACT_ROWS_MAX = 4_096

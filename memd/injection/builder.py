@@ -14,14 +14,14 @@ from memd.capture.project import ProjectIdentity, ProjectOverrides, read_branch,
 from memd.config import InjectConfig
 from memd.distill.distiller import Distiller
 from memd.injection import evidence, prompt_gate, start
+from memd.injection.budget import SPENT
 from memd.injection.evidence import ErrorSignature, read_signature, read_task
+from memd.injection.kept import KeptPages, StartInputs, StartKey
 from memd.injection.moments import InjectedContext, InjectionMoment
 from memd.injection.origins import OriginReader, ToldTexts, tell_offers
 from memd.injection.page import (
     Audience,
-    KeptPages,
-    StartInputs,
-    StartKey,
+    WrittenPage,
     estimate_tokens,
     format_copy,
     format_hits,
@@ -45,19 +45,27 @@ _TITLES_MAX = 1_000
 """Titles that tell how rare the words of a prompt are."""
 _PROJECTS_COUNTED_MAX = 16
 """Projects of whose titles the words are kept."""
-_GIT_SHARE = 0.25
-"""The part of the time that a hook waits which one call of git may take."""
+_GIT_SHARE = 0.5
+"""The part of the time that a hook waits which git may take in all."""
+_GIT_REST_S = 5.0
+"""Seconds for git where no hook waits."""
 _JOIN_SHARE = 0.5
 """The part of the time of a start in which a moved checkout is joined to what is known of it."""
 _HITS_MAX = 40
 """Hits among which those are looked for that fit a prompt."""
-_SPENT = "this session has been told as much as it may: inject.session_tokens"
 _NO_PROMPT = PromptQuery("", "no prompt")
 _SETTINGS = {
     "prompt": "prompt", "file": "files", "failure": "failures", "subagent": "subagents",
 }  # fmt: skip
 """Moment → the setting that switches it; of a session's start `session_start`."""
 _EVIDENCE_TOKENS = 400
+
+
+HandOver = Callable[[InjectedContext], None]
+
+
+def _keep_back(_: InjectedContext) -> None:
+    """Take nothing but the whole context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -160,10 +168,12 @@ class ContextBuilder:
         *,
         explain: bool = False,
         draft: ContextDraft | None = None,
+        hand_over: HandOver = _keep_back,
     ) -> InjectedContext:
         """Build the context to inject now; with `explain`, with every candidate. Raises a VaultError.
 
-        `draft` is what `search_ahead` found for this moment, before its event was stored.
+        `draft` is what `search_ahead` found for this moment, before its event was stored. `hand_over` gets, from
+        another thread, what of a start's last page still holds, to be told if the new page is late.
         """
         if draft is None:
             draft = self.begin_draft(moment)
@@ -175,7 +185,7 @@ class ContextBuilder:
         if moment.name == "prompt":
             found = await self._build_hits(draft, recent)
         elif moment.is_start:
-            found = await self._build_index(draft, recent)
+            found = await self._build_index(draft, recent, hand_over)
         else:
             call = moment.call
             signature = read_signature(call) if call is not None and call.error else None
@@ -202,47 +212,71 @@ class ContextBuilder:
         place = _place_of(draft)
         return await self._db.read_inline(lambda tx: start.read_session_place(tx, place, None))
 
-    async def _build_index(self, draft: ContextDraft, recent: RecentInjections) -> InjectedContext:
+    async def _build_index(
+        self, draft: ContextDraft, recent: RecentInjections, hand_over: HandOver
+    ) -> InjectedContext:
         moment = draft.moment
         if moment.name == "compact" and moment.event_id is not None:
             with anyio.move_on_after(SETTLE_S):
                 await self._distiller.settle(moment.event_id)
 
         copies: Mapping[str, str] = {}
-        if moment.name == "startup" and self.find_copies is not None:
+        if (
+            moment.name == "startup"
+            and self.find_copies is not None
+            and not await self._db.read_inline(lambda tx: _is_project_known(tx, draft))
+        ):
             with anyio.move_on_after(self._config.session_s * _JOIN_SHARE):
                 copies = await self.find_copies()
         is_anew = moment.name in ("compact", "clear")
         left = self._config.session_tokens - (0 if is_anew else recent.tokens)
-        tree = WorkingTree(moment.directory, self._config.session_s * _GIT_SHARE)
-        audience = Audience(moment.client, tree)
-        guides = await anyio.to_thread.run_sync(self._guides.read, moment.directory)
+        # Of a start that is prepared nobody waits for the page.
+        git_s = self._config.session_s * _GIT_SHARE if moment.session else _GIT_REST_S
+        tree = WorkingTree(moment.directory, git_s)
 
         def build(tx: Connection) -> InjectedContext:
-            now = self._clock()
+            guides, now = self._guides.read(moment.directory), self._clock()
             here = self._read_session_state(tx, draft, recent)
             if moment.name in ("compact", "clear"):
                 here = replace(here, context_lost_at=now)
             if not here.switch.recalls:
                 return InjectedContext(here.switch.reason, project=here.name)
-            tokens = min(self._config.tokens, left)
-            known = here.project_ids, here.name, here.branch
-            place = StartKey(moment.client, moment.directory, *known, tokens)
             read_prompts = partial(start.read_late_prompts, tx, here, now)
             rests_on = StartInputs(start.read_version(tx, here), read_prompts, guides, tree, now)
-            is_kept = moment.name == "startup" and here.is_fresh
-            if is_kept and (kept := self._pages.find(place, rests_on)) is not None:
-                return kept
-            found = start.read_candidates(tx, here, moment.name, now, guides)
-            reader = OriginReader(tx, self._told)
-            context = select_told_page(here, found, tokens, now, audience, reader)
+            tokens = min(self._config.tokens, left)
+            context = self._write_start(tx, moment, here, rests_on, tokens, hand_over).context
             if context.text is None and moment.name == "startup":
                 context = replace(context, text=_name_copy(tx, here, copies))
-            if is_kept:
-                self._pages.keep(place, rests_on, found, context)
             return context
 
         return await self._db.read(build)
+
+    def _write_start(
+        self,
+        tx: Connection,
+        moment: InjectionMoment,
+        here: SessionState,
+        rests_on: StartInputs,
+        tokens: int,
+        hand_over: HandOver,
+    ) -> WrittenPage:
+        """Write the page of a start, or find the last one of that place if it would be the same now."""
+        known = here.project_ids, here.name, here.branch
+        place = StartKey(moment.client, moment.directory, *known, tokens)
+        kept = self._pages.find(place) if moment.name in ("startup", "clear") else None
+        if kept is not None and not here.seen_at and kept.is_current(rests_on):
+            hand_over(kept.page.context)
+            if kept.is_of_tree(rests_on.tree):
+                return kept.page
+        now, tree = rests_on.now, rests_on.tree
+        found = start.read_candidates(tx, here, moment.name, now, rests_on.guides)
+        if kept is not None:
+            hand_over(kept.page.keep_standing(found).context)
+        audience, reader = Audience(moment.client, tree), OriginReader(tx, self._told)
+        page = select_told_page(here, found, tokens, now, audience, reader)
+        if moment.name in ("startup", "clear") and not here.seen_at:
+            self._pages.keep(place, rests_on, found, page)
+        return page
 
     async def _build_evidence(
         self, draft: ContextDraft, recent: RecentInjections, signature: ErrorSignature | None
@@ -283,7 +317,8 @@ class ContextBuilder:
             found = start.read_evidence(tx, here, group, now, guides, seen)
             found = evidence.drop_gone(found, audience.tree)
             reader = OriginReader(tx, self._told)
-            return select_told_page(here, found, min(_EVIDENCE_TOKENS, left), now, audience, reader)
+            tokens = min(_EVIDENCE_TOKENS, left)
+            return select_told_page(here, found, tokens, now, audience, reader).context
 
         return await self._db.read(build)
 
@@ -328,8 +363,8 @@ class ContextBuilder:
         ]
         text = format_hits(here.name, lines)
         if estimate_tokens(text) > self._config.session_tokens - recent.tokens:
-            candidates = tuple(replace(one, shown=False, why=_SPENT) for one in candidates)
-            return InjectedContext(_SPENT, None, here.name, candidates)
+            candidates = tuple(replace(one, shown=False, why=SPENT) for one in candidates)
+            return InjectedContext(SPENT, None, here.name, candidates)
         return InjectedContext(f"{len(lines)} fit it", text, here.name, candidates)
 
     async def _search_hits(self, draft: ContextDraft, here: SessionState) -> list[GatedHit]:
@@ -408,6 +443,12 @@ def _name_copy(tx: Connection, here: SessionState, copies: Mapping[str, str]) ->
     if other is None or here.project is None or not count:
         return None
     return format_copy(here.name, other.key, here.project.key, count)
+
+
+def _is_project_known(tx: Connection, draft: ContextDraft) -> bool:
+    """Return whether anything is remembered of the project of a session that begins."""
+    project = start.read_session_place(tx, _place_of(draft), None).project
+    return project is not None and bool(session_context.newest_titles(tx, [project.id], 1))
 
 
 def _place_of(draft: ContextDraft) -> SessionPlace:

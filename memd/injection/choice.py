@@ -17,6 +17,8 @@ from dataclasses import dataclass, field, replace
 from memd.belief.claims import statement_text
 from memd.belief.compare import compare
 from memd.belief.decide import VALUE_KINDS
+from memd.belief.notes import show_said
+from memd.belief.twins import are_twins
 from memd.models import CLOCK_SKEW_MAX_MS, Authority, Kind
 from memd.store.types import ContextCandidate
 from memd.text import content_stems, normalised, one_line, split_sentences
@@ -255,14 +257,20 @@ class _ShownTitles:
         """Add this title, or return one here that says nearly the same."""
         stems = _list_title_stems(one.title)
         for others, other in self.shown:
-            if (
+            is_near = (
                 _are_near(stems, others)
                 and _titles_agree(other, one)
                 and _says_the_same(other, one)
-            ):
+            )
+            if is_near or _are_twins(other, one):
                 return other
         self.shown.append((stems, one))
         return None
+
+
+def _are_twins(one: ContextCandidate, other: ContextCandidate) -> bool:
+    is_noted = show_said(one.body) or show_said(other.body)
+    return bool(is_noted) and are_twins((one.title, one.body), (other.title, other.body))
 
 
 def _titles_agree(one: ContextCandidate, other: ContextCandidate) -> bool:

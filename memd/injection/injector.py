@@ -1,13 +1,16 @@
 """Injects context into sessions: within a deadline, nothing twice, and without failing the hook.
 
 The context is built in a task of the injector's own, so that the hook can stop waiting at the deadline even
-while a thread is busy; a late result is dropped. What it needs is searched for while the event is being stored
+while a thread is busy. If a start's page is late, what of the last page at that place still holds is told instead; the new
+page is kept for the session's next prompt. What it needs is searched for while the event is being stored
 (`prepare`); it is chosen, shown and recorded once that is committed (`offer`). One session is handled once at a time, as two hooks of the
 same moment would find the same memories. An injection counts at once in memory, and is written before the
 reply if there is time, so that a crash right after the reply does not repeat it; a power failure may. Injections into a session
 that is not stored (capture is switched off there) are only held in memory.
 
-A start that was not told, because it was late or because no daemon ran, is told with the session's next prompt.
+A start that was not told, because it was late, because its hook had given up or because no daemon ran, is told when that hook
+asks again, or with the session's next prompt; so is the rest of one that was told from an older page. Why a start was told
+nothing, and what was late, is noted for `memd injected`.
 
 A session has one budget for all that it is shown unasked: tokens, and the time that its hooks wait. Whatever tells it
 something asks what is left and says what it took. The vault keeps it, so a daemon that is started again goes on where the
@@ -26,19 +29,18 @@ import anyio.abc
 from memd import log
 from memd.config import InjectConfig
 from memd.errors import UNEXPECTED_ERRORS, MemdError
+from memd.injection.budget import SESSIONS_MAX, SessionBudget, SessionKey, write_spent
 from memd.injection.builder import ContextBuilder, ContextDraft, RecentInjections
-from memd.injection.moments import InjectedContext, InjectionMoment
+from memd.injection.moments import STARTS, InjectedContext, InjectionMoment
 from memd.injection.outcomes import is_held_back
 from memd.injection.page import estimate_tokens
 from memd.store import events, projects, usage
 from memd.store.database import Connection, Database
-from memd.store.usage import Injection, NewInjection, SpentBudget, ToldText
+from memd.store.usage import Injection, NewInjection, SpentBudget, ToldText, UntoldMoment
 from memd.wakeup import AutoResetEvent
 
 BUILDS_MAX = 16
 """Contexts that are built at a time. While that many are stuck, nothing more is injected."""
-SESSIONS_MAX = 256
-"""Sessions whose injections are held in memory."""
 PENDING_MAX = 2_000
 """Injections that wait to be written."""
 RETRY_S = 5.0
@@ -47,10 +49,10 @@ _PREPARED_MAX = 3
 """Places where a session began or was asked something last, for which the next start is prepared."""
 _GATHER_S = 2.0
 """Seconds after a change in which others follow it."""
+_PROMPTS_MAX = 3
+"""Prompts with which a start is told that another daemon was to tell."""
 _HELD_BACK = "held back, to compare with other sessions: inject.holdout"
-SessionKey = tuple[str, str]
-"""(client, the client's own id of the session)."""
-_PendingInjection = tuple[SessionKey, NewInjection | ToldText]
+_PendingInjection = tuple[SessionKey, NewInjection | ToldText | UntoldMoment]
 
 
 @dataclass(slots=True)
@@ -60,8 +62,35 @@ class _Build:
     finished: anyio.Event = field(default_factory=anyio.Event)
     """Set once the context is built and its injections are written, or either has failed."""
     context: InjectedContext | None = None
+    told_at: int = 0
+    standing: InjectedContext | None = None
+    """What of an older page still holds."""
     error: str | None = None
     is_awaited: bool = True
+
+    def hand_over(self, older: InjectedContext) -> None:
+        """Take what of an older page still holds."""
+        self.standing = older if older.text is not None else None
+
+
+@dataclass(frozen=True, slots=True)
+class Told:
+    """What a hook is to print, and the contexts of which it is made, each with its moment and its time."""
+
+    parts: tuple[tuple[InjectionMoment, InjectedContext, int], ...] = ()
+
+    @property
+    def text(self) -> str | None:
+        """The text; None if there is none."""
+        return "\n".join(filter(None, (context.text for _, context, _ in self.parts))) or None
+
+
+@dataclass(frozen=True, slots=True)
+class _UntoldStart:
+    """A start that is still to be told; or, if it was told from an older page, the rest of it."""
+
+    moment: InjectionMoment
+    is_rest: bool = False
 
 
 @dataclass(slots=True)
@@ -99,8 +128,10 @@ class Injector:
         self._changed = AutoResetEvent()
         self._places: dict[tuple[str, str], None] = {}
         """(client, directory) of the latest moments, the latest last."""
-        self._begun: dict[SessionKey, InjectionMoment | None] = {}
+        self._begun: dict[SessionKey, _UntoldStart | None] = {}
         """Sessions of which the start was looked at, the latest last, with the start that is still to be told."""
+        self._untold: dict[SessionKey, UntoldMoment] = {}
+        """Why a session was last told nothing, to note it once."""
         self._failing: str | None = None
         self._counts = Counter(asked=0, shown=0, tokens=0, late=0, failed=0)
 
@@ -139,15 +170,25 @@ class Injector:
             self._changed.set()
 
     async def _prepare_starts(self) -> None:
-        """Build the pages of the next starts whenever something changed: at rest, so that no hook waits for them."""
+        """Build the pages of the next starts, now and whenever something changed: at rest, so that no hook waits for them."""
+        await self._find_places()
         while True:
-            await self._changed.wait()
-            await anyio.sleep(_GATHER_S)
-            for client, directory in list(self._places):
+            for client, directory in reversed(list(self._places)):
                 try:
                     await self._builder.prepare_start(client, directory)
                 except (MemdError, *UNEXPECTED_ERRORS) as error:
                     log.get(self.name).debug("start_not_prepared", error=str(error))
+            await self._changed.wait()
+            await anyio.sleep(_GATHER_S)
+
+    async def _find_places(self) -> None:
+        """Find where the last sessions of the vault were: the next one most likely begins there."""
+        try:
+            found = await self._db.read(lambda tx: projects.latest_places(tx, _PREPARED_MAX))
+        except MemdError as error:
+            log.get(self.name).debug("places_not_found", error=error.message)
+        else:
+            self._places = {**dict.fromkeys(found[::-1]), **self._places}
 
     def _note_place(self, moment: InjectionMoment) -> None:
         if moment.directory and (moment.is_start or moment.name == "prompt"):
@@ -160,7 +201,7 @@ class Injector:
     def prepare(self, moment: InjectionMoment) -> ContextPreparation | None:
         """Begin to look for what a moment needs; None if nothing is to be injected, as for most prompts.
 
-        Records nothing, and nobody has to wait for it: its event may turn out to be a duplicate.
+        Nothing is told by it, and nobody has to wait for it: its event may turn out to be a duplicate.
         """
         if self._tasks is None or self._preparations >= BUILDS_MAX:
             return None
@@ -172,6 +213,8 @@ class Injector:
         self._note_place(moment)
         if draft.why_nothing:
             self._counts["asked"] += 1
+            if moment.is_start:
+                self._note_untold(moment, draft.why_nothing)
             return None
         preparation = ContextPreparation()
         self._tasks.start_soon(self._search_ahead, draft, preparation)
@@ -187,58 +230,115 @@ class Injector:
             self._preparations -= 1
             preparation.ended.set()
 
+    async def tell(
+        self,
+        moment: InjectionMoment,
+        preparation: ContextPreparation | None,
+        *,
+        is_repeated: bool = False,
+    ) -> Told:
+        """Return what a session is told at a moment: a start that it missed, and what the moment brings, once.
+
+        `is_repeated`: the hook has asked before, and may not have got the answer.
+        """
+        started, config = anyio.current_time(), self._config
+        is_later = moment.name == "prompt" or (is_repeated and moment.is_start)
+        missed = await self._offer_missed_start(moment) if is_later else Told()
+        if is_repeated or (preparation is None and not moment.is_call):
+            return missed
+        left_s = config.session_s - (anyio.current_time() - started)
+        limit_s = left_s if moment.is_start else min(config.prompt_s, left_s)
+        told = await self.offer(moment, preparation, limit_s)
+        return Told((*missed.parts, *told.parts))
+
     async def offer(
-        self, moment: InjectionMoment, preparation: ContextPreparation | None = None
-    ) -> str | None:
-        """Return the text to inject, within the deadline; None if there is none, or if building it failed."""
+        self,
+        moment: InjectionMoment,
+        preparation: ContextPreparation | None = None,
+        limit_s: float | None = None,
+    ) -> Told:
+        """Return what to inject, within the deadline; nothing if there is none, or if building it failed."""
         if self._tasks is None or self._builds >= BUILDS_MAX:
-            return None
+            return Told()
         if moment.is_call and not await self._concerns(moment):
-            return None
+            return Told()
         key, started = _session_key(moment), anyio.current_time()
-        if not is_reset(moment) and not await self.budget.tokens_left(key):
-            return None
+        untold = self._begun.get(key)
+        if moment.is_start and (untold is None or untold.moment is not moment):
+            self._note_begun(key, _UntoldStart(moment))
+        if not is_reset(moment) and (spent := await self.budget.find_spent(key)):
+            self._note_untold(moment, spent)
+            return Told()
         self._counts["asked"] += 1
         build = _Build()
         self._tasks.start_soon(self._build_context, moment, preparation, build)
-        limit_s = self._config.session_s if moment.is_start else self._config.prompt_s
+        if limit_s is None:
+            limit_s = self._config.session_s if moment.is_start else self._config.prompt_s
         with anyio.move_on_after(limit_s):
             await build.finished.wait()
         build.is_awaited = False
         self.budget.spend(key, 0, anyio.current_time() - started)
-        if moment.is_start:
-            self._note_begun(key, None if build.context is not None else moment)
-        if build.context is not None:
-            self._failing = None
-            return None if self.is_held_back(moment) else build.context.text
-        self._counts["failed" if build.error else "late"] += 1
-        error = build.error or f"building the context took longer than {limit_s:g} s"
+        if build.context is None and build.standing is not None:
+            self._remember_injections(moment, build, build.standing)
+            self._note_begun(key, _UntoldStart(moment, is_rest=True))
+        if build.context is None:
+            late = f"building the context took longer than {limit_s:.2g} s"
+            self._note_left_out(moment, build.error, late)
+            return Told()
+        self._failing = None
+        is_told = build.context.text is not None and not self.is_held_back(moment)
+        return Told(((moment, build.context, build.told_at),) if is_told else ())
+
+    def _note_left_out(self, moment: InjectionMoment, failed: str | None, late: str) -> None:
+        self._counts["failed" if failed else "late"] += 1
+        error = failed or late
+        self._note_untold(moment, error)
         if self._failing is None:
             log.get(self.name).warning("context_left_out", error=error)
         self._failing = error
-        return None
 
-    async def offer_missed_start(self, moment: InjectionMoment) -> str | None:
-        """Return at a prompt what the start of its session was to be told and was not; None if it was told."""
-        if moment.name != "prompt" or not moment.session:
-            return None
+    def take_back(self, told: Told) -> None:
+        """Count as not told what a hook that has given up will not print; a start is told later."""
+        for moment, context, at in told.parts:
+            key = _session_key(moment)
+            recent = self._recent.get(key, RecentInjections({}))
+            shown = {n: one for n, one in recent.shown.items() if one != (at, moment.name)}
+            self._recent[key] = replace(recent, shown=shown)
+            self.budget.spend(key, -estimate_tokens(context.text or ""), 0)
+            if moment.is_start:
+                self._note_begun(key, _UntoldStart(moment))
+            gone = UntoldMoment(
+                moment.name, at, "the hook had given up waiting", is_taken_back=True
+            )
+            self._pending.append((key, gone))
+            self._wakeup.set()
+
+    async def _offer_missed_start(self, moment: InjectionMoment) -> Told:
+        """Return what the start of a session was to be told and was not; nothing if it was told."""
         key = _session_key(moment)
+        if not moment.session or self._tasks is None:
+            return Told()
         if key not in self._begun:
-            self._note_begun(key, await self._find_missed_start(moment))
-        missed = self._begun[key]
-        return None if missed is None else await self.offer(missed)
+            await self._look_for_missed_start(moment)
+        untold = self._begun.get(key)
+        if untold is None:
+            return Told()
+        told = await self.offer(untold.moment, None, self._config.prompt_s)
+        if untold.is_rest:
+            self._note_begun(key, None)
+        return told
 
-    async def _find_missed_start(self, moment: InjectionMoment) -> InjectionMoment | None:
-        """Find the start of a session that has begun while no daemon ran, if this is its first prompt."""
+    async def _look_for_missed_start(self, moment: InjectionMoment) -> None:
+        """Note the start of a session that has begun while no daemon ran, or that another daemon has not told."""
         try:
             is_missed = await self._db.read_inline(lambda tx: _has_missed_start(tx, moment))
         except MemdError:
-            return None
-        return (
-            replace(moment, name="startup", event="SessionStart", prompt="") if is_missed else None
-        )
+            return
+        if is_missed is not None:
+            begun = replace(moment, name="startup", event="SessionStart", prompt="")
+            self._note_begun(_session_key(moment), _UntoldStart(begun) if is_missed else None)
 
-    def _note_begun(self, key: SessionKey, missed: InjectionMoment | None) -> None:
+    def _note_begun(self, key: SessionKey, missed: _UntoldStart | None) -> None:
         self._begun.pop(key, None)
         self._begun[key] = missed
         while len(self._begun) > SESSIONS_MAX:
@@ -255,13 +355,24 @@ class Injector:
     async def note_shown(self, moment: InjectionMoment, context: InjectedContext) -> None:
         """Count and record what another part of memd showed to a session."""
         await self.budget.load(_session_key(moment))
-        self._remember_injections(moment, context)
+        self._remember_injections(moment, _Build(), context)
 
     def note_told(self, moment: InjectionMoment, text: str) -> None:
         """Keep the whole text that a hook is about to print."""
         told = ToldText(moment.name, self._clock(), text)
         self._pending.append((_session_key(moment), told))
         self._wakeup.set()
+
+    def _note_untold(self, moment: InjectionMoment, why: str) -> None:
+        """Note why a session was told nothing at a moment; the same again is noted once."""
+        key, one = _session_key(moment), UntoldMoment(moment.name, self._clock(), why)
+        last = self._untold.pop(key, None)
+        self._untold[key] = one
+        while len(self._untold) > SESSIONS_MAX:
+            del self._untold[next(iter(self._untold))]
+        if last is None or replace(last, at=one.at) != one:
+            self._pending.append((key, one))
+            self._wakeup.set()
 
     async def preview(self, moment: InjectionMoment, *, explain: bool) -> InjectedContext:
         """Return what would be injected. Has no deadline and records nothing."""
@@ -303,6 +414,11 @@ class Injector:
         await self.flush()
         return await self._db.read(partial(usage.told_texts, session_id=session_id))
 
+    async def list_untold(self, session_id: int) -> list[UntoldMoment]:
+        """List the moments at which a session was told nothing, and why, oldest first."""
+        await self.flush()
+        return await self._db.read(partial(usage.untold_moments, session_id=session_id))
+
     async def _try_to_flush(self) -> None:
         try:
             await self.flush()
@@ -318,13 +434,19 @@ class Injector:
             if preparation is not None:
                 await preparation.ended.wait()
                 draft = preparation.draft
-            async with self._locks.setdefault(_session_key(moment), anyio.Lock()):
-                if build.is_awaited:
-                    recent = await self._get_recent(moment)
-                    context = await self._builder.build(moment, recent, draft=draft)
-                    if build.is_awaited:
-                        build.context = context
-                        self._remember_injections(moment, context)
+            key = _session_key(moment)
+            async with self._locks.setdefault(key, anyio.Lock()):
+                # The page of a start is finished in any case: it is kept for the next prompt.
+                if build.is_awaited or moment.is_start:
+                    context = await self._build_once(moment, draft, build)
+                    is_told = build.is_awaited
+                    if is_told:
+                        self._remember_injections(moment, build, context)
+                    if moment.is_start and (is_told or context.text is None):
+                        untold = self._begun.get(key)
+                        self._note_begun(key, None)
+                        if context.text is None and untold is not None and not untold.is_rest:
+                            self._note_untold(moment, context.reason)
         except MemdError as error:
             build.error = error.message
         except UNEXPECTED_ERRORS as error:
@@ -336,20 +458,31 @@ class Injector:
             await self._try_to_flush()
         build.finished.set()
 
+    async def _build_once(
+        self, moment: InjectionMoment, draft: ContextDraft | None, build: _Build
+    ) -> InjectedContext:
+        if moment.is_start and self._begun.get(_session_key(moment)) is None:
+            return InjectedContext("its start was told already")
+        recent, hand_over = await self._get_recent(moment), build.hand_over
+        return await self._builder.build(moment, recent, draft=draft, hand_over=hand_over)
+
     async def _get_recent(self, moment: InjectionMoment) -> RecentInjections:
         key = _session_key(moment)
         spent = await self.budget.load(key)
         return replace(self._recent.get(key, RecentInjections({})), tokens=spent.tokens)
 
-    def _remember_injections(self, moment: InjectionMoment, context: InjectedContext) -> None:
+    def _remember_injections(
+        self, moment: InjectionMoment, build: _Build, context: InjectedContext
+    ) -> None:
         """Count what is injected as shown to this session from now on.
 
         What is held back is recorded, too: whether such a session comes to it by itself is what the others are
         compared with.
         """
+        build.context, build.told_at = context, self._clock()
         if context.text is None:
             return
-        now, is_held = self._clock(), self.is_held_back(moment)
+        now, is_held = build.told_at, self.is_held_back(moment)
         key = _session_key(moment)
         recent = self._recent.pop(key, RecentInjections({}))
         # What a subagent is told, the session has not seen.
@@ -374,11 +507,17 @@ def _session_key(moment: InjectionMoment) -> SessionKey:
     return moment.client, moment.session
 
 
-def _has_missed_start(tx: Connection, moment: InjectionMoment) -> bool:
+def _has_missed_start(tx: Connection, moment: InjectionMoment) -> bool | None:
+    """Return whether a session that began lately was not told its start; None while its start is not known."""
     session = projects.session_of_client(tx, moment.client, moment.session)
-    if session is None or usage.count_prompts(tx, session.id, 0, moment.event_id):
+    if session is None or not events.has_begun_anew(tx, session.id):
+        return None
+    if usage.count_prompts(tx, session.id, 0, moment.event_id) >= _PROMPTS_MAX:
         return False
-    return events.has_begun_anew(tx, session.id) and not usage.session_injections(tx, session.id, 1)
+    shown = usage.last_injected(tx, session.id).values()
+    # Of a page without memories, only the user's own words, nothing but its size is kept.
+    is_told = any(at in STARTS for _, at in shown) if shown else usage.read_spent(tx, session.id).tokens  # fmt: skip
+    return not is_told
 
 
 def is_reset(moment: InjectionMoment) -> bool:
@@ -398,84 +537,6 @@ def _record_injections(
     written = [(known[session], one) for session, one in pending if session in known]
     injected = [replace(one, session_id=n) for n, one in written if isinstance(one, NewInjection)]
     usage.record_injections(tx, injected)
-    usage.record_texts(tx, [(n, one) for n, one in written if isinstance(one, ToldText)])
+    usage.record_texts(tx, [(n, one) for n, one in written if not isinstance(one, NewInjection)])
     left = [one for one in pending if one[0] not in known][-PENDING_MAX:]
-    return left, _write_spent(tx, spent)
-
-
-# ── The budget of a session ──────────────────────────────────────────────────────────────────────
-
-
-@dataclass(eq=False)
-class SessionBudget:
-    """The budgets that sessions have left."""
-
-    db: Database
-    config: InjectConfig
-    _spent: dict[SessionKey, SpentBudget] = field(default_factory=dict)
-    _unwritten: set[SessionKey] = field(default_factory=set)
-
-    async def load(self, key: SessionKey) -> SpentBudget:
-        """Return what a session has spent; after a daemon's start as the vault has it."""
-        if key not in self._spent:
-            found = await self.db.read_inline(lambda tx: _read(tx, key))
-            self._spent.setdefault(key, found)
-            self._forget_oldest()
-        return self._spent[key]
-
-    async def tokens_left(self, key: SessionKey) -> int:
-        """Return how many tokens a session may still be told; 0 once its hooks were held up for as long as they may."""
-        spent = await self.load(key)
-        if spent.waited_ms >= self.config.session_wait_s * 1000:
-            return 0
-        return max(0, self.config.session_tokens - spent.tokens)
-
-    def spend(self, key: SessionKey, tokens: int, waited_s: float) -> None:
-        """Count what a session was told and how long a hook of it was held up. `load` comes first."""
-        before = self._spent.get(key, SpentBudget())
-        waited_ms = before.waited_ms + round(waited_s * 1000)
-        self._put(key, SpentBudget(before.tokens + tokens, waited_ms))
-
-    def restart(self, key: SessionKey) -> None:
-        """Reset the budget: the session has lost what it was shown."""
-        self._put(key, SpentBudget())
-
-    def take_unwritten(self) -> Mapping[SessionKey, SpentBudget]:
-        """Return what the vault does not have yet, and pass for having written it."""
-        taken = {key: self._spent[key] for key in self._unwritten if key in self._spent}
-        self._unwritten.clear()
-        return taken
-
-    def give_back(self, unwritten: Mapping[SessionKey, SpentBudget]) -> None:
-        """Put back what could not be written, to write it the next time."""
-        self._unwritten |= unwritten.keys() & self._spent.keys()
-
-    def _put(self, key: SessionKey, spent: SpentBudget) -> None:
-        self._spent.pop(key, None)
-        self._spent[key] = spent
-        self._unwritten.add(key)
-        self._forget_oldest()
-
-    def _forget_oldest(self) -> None:
-        while len(self._spent) > SESSIONS_MAX:
-            oldest = next((one for one in self._spent if one not in self._unwritten), None)
-            oldest = next(iter(self._spent)) if oldest is None else oldest
-            del self._spent[oldest]
-            self._unwritten.discard(oldest)
-
-
-def _read(tx: Connection, key: SessionKey) -> SpentBudget:
-    session = projects.session_of_client(tx, *key)
-    return usage.read_spent(tx, session.id) if session else SpentBudget()
-
-
-def _write_spent(tx: Connection, spent: Mapping[SessionKey, SpentBudget]) -> set[SessionKey]:
-    """Write what sessions have spent, and return those that the vault does not know, or not yet."""
-    unknown = set()
-    for key, one in spent.items():
-        session = projects.session_of_client(tx, *key)
-        if session is None:
-            unknown.add(key)
-        else:
-            usage.write_spent(tx, session.id, one)
-    return unknown
+    return left, write_spent(tx, spent)

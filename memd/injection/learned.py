@@ -13,7 +13,7 @@ from importlib import resources
 
 from memd.belief.polarity import has_negation
 from memd.caches import cached
-from memd.distill.own_words import read_own_sentences
+from memd.distill.own_words import OwnSentence, read_own_sentences
 from memd.distill.vetoes import OPAQUE
 from memd.machine_text import is_machine_text
 from memd.text import content_stems, normalised, words
@@ -47,6 +47,8 @@ class SaidSentence:
     text: str
     at: int
     session_id: int = 0
+    before: tuple[str, int] | None = None
+    """What he said of the same matter before, and when; perhaps it holds no longer."""
 
 
 def measure_sentence(text: str, number: int, count: int) -> dict[str, float]:
@@ -78,7 +80,7 @@ def _read_weights(name: str) -> Mapping[str, float]:
     return weights
 
 
-def _weigh(model: str, features: Mapping[str, float]) -> float:
+def weigh(model: str, features: Mapping[str, float]) -> float:
     """The logarithm of the odds that a model gives for these features."""
     weights = _read_weights(model)
     return weights["bias"] + sum(weights[name] * value for name, value in features.items())
@@ -86,7 +88,12 @@ def _weigh(model: str, features: Mapping[str, float]) -> float:
 
 def rate_sentence(text: str, number: int, count: int) -> float:
     """The logarithm of the odds that a sentence is meant to hold."""
-    return _weigh("said.json", measure_sentence(text, number, count))
+    return weigh("said.json", measure_sentence(text, number, count))
+
+
+def quote_own(sentence: OwnSentence) -> str:
+    """The user's own words in a sentence: a quote of his is another's word."""
+    return " ".join(_QUOTED.sub("…", sentence.unquoted).split())
 
 
 def choose_said(
@@ -105,8 +112,7 @@ def choose_said(
             continue
         own = read_own_sentences(prompt)
         for number, sentence in enumerate(own):
-            # A quote of the user's is another's word.
-            text = " ".join(_QUOTED.sub("…", sentence.unquoted).split())
+            text = quote_own(sentence)
             key = normalised(text)
             is_fit = _CHARACTERS_MIN <= len(
                 text
@@ -186,5 +192,5 @@ def measure_exchange(form: ExchangeForm) -> dict[str, float]:
 
 def estimate(form: ExchangeForm) -> float:
     """The probability, 0 to 1, that the exchange holds something worth noting."""
-    score = _weigh("likelihood.json", measure_exchange(form))
+    score = weigh("likelihood.json", measure_exchange(form))
     return 1 / (1 + math.exp(-score))

@@ -1,4 +1,4 @@
-"""Choose, write and keep the page that an agent is shown: fenced and labelled as data.
+"""Choose and write the page that an agent is shown: fenced and labelled as data.
 
 Recalled text may come from an attacker: it cannot close the fence, begin a tag or a line, or carry control characters.
 Lengths count as clients count them, in UTF-16 units.
@@ -14,7 +14,7 @@ Lengths count as clients count them, in UTF-16 units.
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
@@ -30,7 +30,7 @@ from memd.injection.moments import InjectedContext, InjectionCandidate
 from memd.injection.origins import OriginReader, choose_told, shorten_name, tell_remark
 from memd.injection.prompt_gate import GatedHit
 from memd.injection.start import SessionCandidates, SessionState
-from memd.injection.working_tree import Guides, WorkingTree
+from memd.injection.working_tree import WorkingTree
 from memd.models import Authority, Kind, Summary
 from memd.store.types import ContextCandidate
 from memd.text import one_line, unique
@@ -152,9 +152,13 @@ def write_heading(name: str, shared: tuple[str, str]) -> str:
     return ", ".join(filter(None, (name, *shared))) if name else ""
 
 
-def format_said(text: str, at: int) -> str:
-    """A sentence of the user's own, verbatim, as one line."""
-    return f"- “{clean_text(text, SAID_CHARACTERS_MAX)}” ({format_time(at).partition('T')[0]})"
+def format_said(said: SaidSentence) -> str:
+    """A sentence of the user's own, verbatim, as one line; behind it what he had said before."""
+    quotes = [
+        f"“{clean_text(text, SAID_CHARACTERS_MAX)}” ({format_day(at)})"
+        for text, at in ((said.text, said.at), *([said.before] if said.before else []))
+    ]
+    return f"- {', perhaps instead of '.join(quotes)}"
 
 
 def measure_said(lines: Sequence[str]) -> int:
@@ -166,7 +170,7 @@ def fit_said(sentences: Iterable[SaidSentence], room: int) -> list[tuple[str, st
     """(sentence, its line) of those that have room, in their order."""
     found: list[tuple[str, str]] = []
     for one in sentences:
-        line = format_said(one.text, one.at)
+        line = format_said(one)
         if measure_said([*(other for _, other in found), line]) <= room:
             found.append((one.text, line))
     return found
@@ -269,9 +273,6 @@ _NOTHING_KNOWN = (
     "nothing is known that a session begins with: a rule, a decision, an open failure,"
     " what is pinned or what the last sessions did"
 )
-_KEPT_MAX = 8
-_KEPT_MS = 600_000
-"""What only time changes (ages, expiry, use) counts after this long at the latest."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -283,85 +284,61 @@ class Audience:
 
 
 @dataclass(frozen=True, slots=True)
-class StartKey:
-    """The place where sessions begin that get the same page: those that have neither done nor been shown anything."""
+class WrittenPage:
+    """The lines of a page, so that those that still hold can be told again."""
 
-    client: str
-    directory: str | None
-    project_ids: tuple[int, ...]
     project: str
-    branch: str | None
-    tokens: int
+    capacity: int
+    sections: tuple[ContextSection, ...]
+    own: tuple[str, ...]
+    """The lines of what the user said in this very session."""
+    said: tuple[tuple[str, str], ...]
+    """(sentence, its line) of what the user said lately."""
+    omitted: int
+    candidates: tuple[InjectionCandidate, ...]
+    cards: Mapping[int, tuple[str, ContextCandidate]]
+    """Memory → its group, and what it was when its line was written."""
 
+    @property
+    def context(self) -> InjectedContext:
+        """The page as it is told; without a text if it has no line."""
+        lines = [one for section in self.sections for one in section.lines]
+        name, candidates = self.project, self.candidates
+        if not (lines or self.own or self.said):
+            reason = "nothing new is known" if candidates else _NOTHING_KNOWN
+            return InjectedContext(reason, None, name, candidates)
+        said = [line for _, line in self.said]
+        text = format_told_page(name, self.sections, self.capacity, said, self.omitted, self.own)
+        return InjectedContext(f"{len(lines)} of {len(candidates)} shown", text, name, candidates)
 
-@dataclass(frozen=True, slots=True)
-class StartInputs:
-    """The state that a page rests on when it is written, or looked for, at `now` (UTC milliseconds)."""
-
-    version: tuple[object, ...]
-    read_prompts: Callable[[], tuple[SaidSentence, ...]]
-    guides: Guides
-    tree: WorkingTree
-    now: int
-
-
-@dataclass(frozen=True, slots=True)
-class _KeptPage:
-    """A page, and what it rested on."""
-
-    context: InjectedContext
-    at: int
-    version: tuple[object, ...]
-    guides: Guides
-    prompts: tuple[SaidSentence, ...] | None
-    changed_files: Sequence[str] | None
-    """The files that the branch had changed; None where all that stands has room, because then none comes first."""
-    gone: tuple[str, ...]
-    """What of each line was gone from the working tree."""
-
-
-class KeptPages:
-    """The pages of starts, for the next session that begins at the same place."""
-
-    def __init__(self) -> None:
-        self._kept: dict[StartKey, _KeptPage] = {}
-
-    def find(self, key: StartKey, now: StartInputs) -> InjectedContext | None:
-        """Return the page if it would be the same if it was written now."""
-        kept = self._kept.get(key)
-        if kept is None or kept.version != now.version or kept.guides != now.guides:
-            return None
-        if not 0 <= now.now - kept.at < _KEPT_MS:
-            return None
-        if kept.changed_files is not None and kept.changed_files != now.tree.changed_files:
-            return None
-        if kept.prompts is not None and kept.prompts != now.read_prompts():
-            return None
-        return kept.context if _list_gone(kept.context, now.tree) == kept.gone else None
-
-    def keep(
-        self, key: StartKey, then: StartInputs, found: SessionCandidates, context: InjectedContext
-    ) -> None:
-        """Keep a page."""
-        if len(self._kept) >= _KEPT_MAX:
-            self._kept.clear()
-        self._kept[key] = _KeptPage(
-            context,
-            then.now,
-            then.version,
-            then.guides,
-            found.prompts,
-            then.tree.changed_files if _is_crowded(found) else None,
-            _list_gone(context, then.tree),
+    def keep_standing(self, found: SessionCandidates) -> "WrittenPage":
+        """Leave of the page what would be a candidate in the same words now: nothing that was replaced, rejected or doubted since."""
+        now = {
+            one.id: (group.name, _leave_counts(one))
+            for group in reversed(found.groups)
+            for one in group.candidates
+        }
+        standing = {number for number, card in self.cards.items() if now.get(number) == card}
+        # No lesser side of a contradiction is told alone.
+        told = {n for n in standing if standing.issuperset(self.cards[n][1].overruled_by)}
+        spoken = {one.text for one in found.said}
+        return replace(
+            self,
+            sections=tuple(
+                replace(section, lines=tuple(one for one in section.lines if one.id in told))
+                for section in self.sections
+            ),
+            said=tuple(one for one in self.said if one[0] in spoken),
+            candidates=tuple(one for one in self.candidates if one.id in told or not one.shown),
         )
 
 
-def _list_gone(context: InjectedContext, tree: WorkingTree) -> tuple[str, ...]:
-    tree.look_up([one.title for one in context.shown])
-    return tuple(tree.note_gone(one.title, one.at) for one in context.shown)
+def _leave_counts(one: ContextCandidate) -> ContextCandidate:
+    """Leave out of a candidate what only ranks it."""
+    return replace(one, repeats=0, uses=0, ignored=0, is_of_branch=False)
 
 
-def _is_crowded(found: SessionCandidates) -> bool:
+def is_crowded(found: SessionCandidates) -> bool:
     """Return whether more stands than there are lines, so that something has to come first."""
     return sum(len(group.candidates) for group in found.groups if group.stands) > LINES_MAX
 
@@ -373,12 +350,12 @@ def select_told_page(
     now: int,
     audience: Audience,
     reader: OriginReader,
-) -> InjectedContext:
+) -> WrittenPage:
     """Write the page of a session's start, or of evidence, within its budget; no text if nothing is known.
 
     Lines are chosen by their shortest wording, then those that have room are told whole, in their order.
     """
-    if _is_crowded(found):
+    if is_crowded(found):
         groups = tuple(_mark_branch(each, audience.tree) for each in found.groups)
         found = replace(found, groups=groups)
     audience.tree.look_up(
@@ -426,7 +403,7 @@ class _ToldPage:
             one.id: group.name for group in reversed(found.groups) for one in group.candidates
         }
         self._own = fit_said(found.own, int(self._capacity * _OWN_SHARE))
-        self._said = [(one.text, format_said(one.text, one.at)) for one in found.said]
+        self._said = [(one.text, format_said(one)) for one in found.said]
         said = (measure_said([line for _, line in some]) for some in (self._own, self._said))
         self._room = self._capacity - sum(said)
 
@@ -469,11 +446,11 @@ class _ToldPage:
 
     def write(
         self, choices: Sequence[CandidateChoice], refused: Sequence[CandidateChoice]
-    ) -> InjectedContext:
+    ) -> WrittenPage:
         """Write the page with what was chosen."""
         found, name = self._found, self._here.name
         written = self._widen([one for one in choices if one.is_shown])
-        sections = [
+        sections = tuple(
             ContextSection(
                 self._headings[group.name],
                 tuple(
@@ -482,20 +459,22 @@ class _ToldPage:
                 self._shared[group.name],
             )
             for group in found.groups
-        ]
+        )
         candidates = tuple(
             make_candidate(one.candidate, one.group, one.is_shown, one.why)
             for one in (*choices, *refused, *found.left_out)
         )
         shown = [f"{one.title} {one.note}" for section in sections for one in section.lines]
-        own_lines = [line for text, line in self._own if not is_told(text, shown)]
-        said_lines = [line for text, line in self._said if not is_told(text, [*shown, *own_lines])]
-        if not shown and not said_lines and not own_lines:
-            reason = "nothing new is known" if candidates else _NOTHING_KNOWN
-            return InjectedContext(reason, None, name, candidates)
+        own = tuple(line for text, line in self._own if not is_told(text, shown))
+        said = tuple(one for one in self._said if not is_told(one[0], [*shown, *own]))
         more = sum(one.why == choice.NO_ROOM for one in choices)
-        text = format_told_page(name, sections, self._capacity, said_lines, more, own_lines)
-        return InjectedContext(f"{len(shown)} of {len(candidates)} shown", text, name, candidates)
+        cards = {
+            one.id: (group.name, _leave_counts(one))
+            for group in reversed(found.groups)
+            for one in group.candidates
+            if one.id in written
+        }
+        return WrittenPage(name, self._capacity, sections, own, said, more, candidates, cards)
 
 
 def make_candidate(

@@ -6,6 +6,7 @@ ended it.
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from memd.belief.changes import StandingStatement, find_outdated
 from memd.belief.decide import changes_sentence
@@ -15,6 +16,7 @@ from memd.distill.own_words import VERBS
 from memd.distill.text import strip_politeness
 from memd.distill.vetoes import is_for_this_time
 from memd.injection import lines
+from memd.injection.later import LaterWords, find_later
 from memd.injection.learned import (
     LIKELY_MIN,
     SAID_CHARACTERS_MAX,
@@ -80,7 +82,7 @@ def choose_late(  # noqa: PLR0913  # what is known besides
         return lines.limits(one.text) or not lines.is_done(one.text, own)
 
     standing = _leave_overruled(list(filter(stands, chosen)), noted, project_id)
-    return _leave_retracted(tx, standing, project_id)
+    return leave_rejected(tx, standing, project_id)
 
 
 def _says_enough(text: str) -> bool:
@@ -112,6 +114,39 @@ def _leave_overruled(
             for other in later
         )
     ]
+
+
+def follow_later(
+    tx: Connection, said: Sequence[SaidSentence], later: LaterWords, project_id: int
+) -> tuple[SaidSentence, ...]:
+    """Put what was said later in the place of what it says otherwise, and before what it may put out of force."""
+    found: dict[str, SaidSentence] = {}
+    for one in said:
+        new = find_otherwise(one, later) or find_later(one.text, one.at, later)
+        is_taken = new is not None and new.text in found and found[new.text].before is not None
+        if new is None or is_taken or not leave_rejected(tx, [new], project_id):
+            found.setdefault(one.text, one)
+        elif changes_sentence(one.text, new.text):
+            found[new.text] = new
+        else:
+            found[new.text] = replace(new, before=(one.text, one.at))
+    joined = [one.text for one in found.values() if one.before is not None]
+    return tuple(
+        one
+        for one in found.values()
+        if one.before is not None or not any(one.text in text for text in joined)
+    )
+
+
+def find_otherwise(said: SaidSentence, later: LaterWords) -> SaidSentence | None:
+    """The last words that say otherwise than a sentence, for sure."""
+    stems = frozenset(content_stems(said.text))
+    about = (one for one, own in later.parts if one.at > said.at and stems & own)
+    return max(
+        (one for one in about if changes_sentence(said.text, one.text)),
+        key=lambda one: one.at,
+        default=None,
+    )
 
 
 def _is_answer(tx: Connection, said: SaidSentence) -> bool:
@@ -157,7 +192,7 @@ def read_own_words(  # noqa: PLR0913  # what is known besides
     said = choose_said(typed, (*known, *(one.text for one in new)), _PROMPTS)
     # What was asked was answered.
     chosen = (*new, *(one for one in said if not _is_question(one.text)))
-    return _leave_retracted(tx, chosen[:limit], project_id)
+    return leave_rejected(tx, chosen[:limit], project_id)
 
 
 def _is_question(text: str) -> bool:
@@ -173,8 +208,9 @@ def _read_typed(tx: Connection, session_id: int, now: int, limit: int) -> list[S
     ]
 
 
-def _leave_retracted(
+def leave_rejected(
     tx: Connection, said: Sequence[SaidSentence], project_id: int
 ) -> tuple[SaidSentence, ...]:
+    """Leave the sentences that the user has not rejected."""
     allowed = set(leave_retracted(tx, [(one.at, one.text) for one in said], project_id))
     return tuple(one for one in said if one.text in allowed)

@@ -20,6 +20,7 @@ from memd.belief.standing import describe_contradiction, find_other_scope
 from memd.belief.values import describe_line, find_line, read_set_values
 from memd.injection import lines, spoken
 from memd.injection.choice import DAY_MS, CandidateChoice, CandidateGroup
+from memd.injection.later import LaterWords, find_later, read_later_words
 from memd.injection.learned import SAID_MAX, SaidSentence
 from memd.injection.moments import STARTS
 from memd.injection.working_tree import NO_GUIDES, Guides
@@ -106,9 +107,10 @@ class SessionState:
     """The git branch that is checked out in its directory; None if unknown."""
 
     @property
-    def is_fresh(self) -> bool:
-        """Return whether it has neither done anything yet nor been shown anything."""
-        return self.last_at is None and self.context_lost_at is None and not self.injected_at
+    def seen_at(self) -> frozenset[str]:
+        """The moments at which it was shown something that it still sees."""
+        since = self.context_lost_at or 0
+        return frozenset(moment for at, moment in self.injected_at.values() if at >= since)
 
     def why_elsewhere(self, tags: Iterable[str], session_id: int | None) -> str | None:
         """Return why what was said for one session or branch does not hold in this session; None if it may."""
@@ -208,13 +210,36 @@ def read_candidates(
         return why
 
     allowed, left_out = _split_allowed(groups, find_objection, guides)
-    is_wanted = moment != "resume" and _count_said(allowed) > 0
+    # A start that is told in two parts, or again, has told them.
+    is_first = moment != "resume" and here.seen_at.isdisjoint(STARTS)
+    is_wanted = is_first and _count_said(allowed) > 0
     prompts = read_late_prompts(tx, here, now) if is_wanted else None
     late = _choose_said(tx, here, allowed, left_out, prompts, now) if prompts else ()
     own = _read_own_words(tx, here, allowed, moment, now) if moment in ("compact", "resume") else ()
     late, own = (tuple(one for one in some if not guides.say(one.text)) for some in (late, own))
+    if prompts and here.project is not None:
+        later = read_later_words(prompts)
+        late = spoken.follow_later(tx, late, later, here.project.id)
+        allowed = tuple(_tell_later(tx, group, later, here.project.id) for group in allowed)
     allowed = tuple(_drop_spoken(group, late) for group in allowed)
     return SessionCandidates(allowed, left_out, prompts, late, own)
+
+
+def _tell_later(
+    tx: Connection, group: CandidateGroup, later: LaterWords, project_id: int
+) -> CandidateGroup:
+    """Tell with what the user stated what he said since of the same matter, if that may put it out of force."""
+
+    def tell(one: ContextCandidate) -> ContextCandidate:
+        is_his = one.authority >= Authority.USER_TOLD and one.kind in _STANDING_KINDS
+        if not is_his or one.is_pinned or one.caveat or one.project_id != project_id:
+            return one
+        new = find_later(one.title, one.at, later)
+        if new is None or not spoken.leave_rejected(tx, [new], project_id):
+            return one
+        return replace(one, caveat=f"he said since: “{new.text}”")
+
+    return replace(group, candidates=tuple(map(tell, group.candidates)))
 
 
 def _drop_spoken(group: CandidateGroup, said: Sequence[SaidSentence]) -> CandidateGroup:

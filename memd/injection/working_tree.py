@@ -10,6 +10,7 @@ not answer in time, nothing is marked.
 import os
 import re
 import subprocess
+import time
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import cached_property
@@ -67,9 +68,9 @@ _PROSE = (
     "*-lock.*",
 )
 """What tells of a name when it is gone, too."""
-GIT_S, GIT_CALLS = 0.05, 6
-"""Seconds that git may take, and how often it is asked at most: a hook waits for it. What was found out is kept, so
-the next time asks for the rest."""
+GIT_S, GIT_CALLS = 0.1, 6
+"""Seconds that git may take in all, and how often it is asked at most: a hook waits for it. What was found out is kept,
+so the next time asks for the rest."""
 _LOOKED_UP_MAX = 40
 """Names that are looked up at a time, and those among them of which the past is asked for."""
 _PAST_MAX = 6
@@ -283,14 +284,17 @@ class WorkingTree:
 
     def _git(self, *words: str) -> str | None:
         """Return git's output; None if it fails or is late. Nothing that the repository's settings name is run."""
-        if self.git_calls <= 0:
+        if self.git_calls <= 0 or self.git_s <= 0:
             return None
         self.git_calls -= 1
+        started = time.monotonic()
         argv = ["git", "-C", str(self.root), "-c", "core.fsmonitor=false", "--no-optional-locks", *words]  # fmt: skip
         try:
             done = subprocess.run(argv, capture_output=True, timeout=self.git_s, check=False)  # noqa: S603  # git, with names after -e
         except (OSError, subprocess.TimeoutExpired):
             return None
+        finally:
+            self.git_s -= time.monotonic() - started
         is_answer = done.returncode == 0 or (words[0] == "grep" and done.returncode == 1)
         return done.stdout.decode("utf-8", "replace") if is_answer else None
 

@@ -60,6 +60,8 @@ _RULES: Mapping[str, str] = {
     "vault-import": "it was like this in the vault that it was imported from",
     "edited": "the user wrote it anew by hand",
     "judged": "a user or an agent judged the two",
+    "judged-twin": "what says the same was judged to be replaced",
+    "said-against": "its speaker said that it replaces the older one, which the user's later words turn",
     "asked": "an agent asks the user to judge the two",
     "said:": "the user said it in a message",
     "asked:": "the user asked for it in a message",

@@ -8,7 +8,8 @@ Of two that contradict each other the greater authority comes first. The first o
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from memd.belief.decide import VALUE_KINDS
+from memd.belief.changes import StandingStatement, find_corrections
+from memd.belief.decide import CLAIM_KINDS, VALUE_KINDS
 from memd.belief.standing import describe_contradiction
 from memd.belief.values import (
     ReplacedValue,
@@ -84,12 +85,12 @@ class Relations:
         )
 
     def find_greater(self, known: Collection[int]) -> list[Precedence]:
-        """The greater of two of these that contradict each other, before the lesser."""
+        """The greater of two of these that contradict each other, before the lesser; of one authority the later."""
         return [
-            (other, one, "authority")
+            (other, one, "authority" if self._is_greater(other, one) else "present")
             for one, others in self.against.items()
             for other in others
-            if {one, other} <= set(known) and self._is_greater(other, one)
+            if {one, other} <= set(known) and self._rank(other) > self._rank(one)
         ]
 
     def describe_contradictions(self) -> dict[int, str]:
@@ -156,6 +157,7 @@ def find_precedence(
             older[number] = [str(value)]
             pairs.append((value.newer_id, number))
     pairs += find_overtaken(best, known) if parsed.intent.is_present else []
+    pairs += _find_corrected(best)
     found = [
         (then, first, "former") if is_former else (first, then, "present") for first, then in pairs
     ]
@@ -193,6 +195,16 @@ def find_overtaken(
         and known[older.id] <= known[newer.id]
         and len(stems[older.id] & stems[newer.id]) >= _SAME_MATTER_MIN * len(stems[older.id])
     ]
+
+
+def _find_corrected(best: Sequence[SummaryHead]) -> list[tuple[int, int]]:
+    """Find pairs of a later statement that says that something turned, and the earlier one of the same subject."""
+    stated = [
+        StandingStatement(one.id, one.project_id, one.title, one.at, 0)
+        for one in best
+        if one.kind in CLAIM_KINDS | {Kind.TASK}
+    ]
+    return [(later, older) for older, later in find_corrections(stated).items()]
 
 
 def _is_asked_about(one: ReplacedValue, known: Mapping[int, frozenset[str]]) -> bool:

@@ -217,7 +217,7 @@ class Control:
             is_ahead = moment and not moment.is_call and moment.name != "stop"
             preparation = self._app.injector.prepare(moment) if moment and is_ahead else None
             (receipt,) = await ingestor.capture([sent])
-            output = await self._inject_context(moment, preparation, receipt, started)
+            output = await self._inject_context(moment, preparation, receipt, started, caller)
             return _format_receipt(receipt) | output
         capture = ingestor.rehearse if request.dry_run else ingestor.capture
         receipts = await capture(
@@ -246,27 +246,31 @@ class Control:
         preparation: ContextPreparation | None,
         receipt: Receipt,
         started: float,
+        caller: Caller,
     ) -> JsonObject:
         """The `output` for the agent, as its client wants it; empty if there is none. The agent waits since `started`.
 
-        A duplicate was answered before.
+        A duplicate was answered before, but perhaps too late for its hook.
         """
+        is_repeated = receipt.outcome == "duplicate"
         is_new = receipt.outcome in ("stored", "filtered") and receipt.reason != WRITERS_OWN
-        if moment is None or not is_new:
+        if moment is None or not (is_new or is_repeated):
             return {}
         moment = replace(moment, event_id=receipt.seq)
-        is_told = preparation is not None or moment.is_call
-        missed = await self._app.injector.offer_missed_start(moment)
-        told = await self._app.injector.offer(moment, preparation) if is_told else None
-        told = "\n".join(filter(None, (missed, told))) or None
-        costs = self._app.outcomes.costs
-        if told is not None or not moment.is_call:
+        parts = await self._app.injector.tell(moment, preparation, is_repeated=is_repeated)
+        told, costs = parts.text, self._app.outcomes.costs
+        if told is not None or not (moment.is_call or is_repeated):
             name = _COSTS.get(moment.name, f"{moment.name}s")
             costs.add(name, page.estimate_tokens(told or ""), anyio.current_time() - started)
-        if asked := await self._ask_for_notes(moment):
+        asked = None if is_repeated else await self._ask_for_notes(moment)
+        if asked:
             costs.add("asks", page.estimate_tokens(asked))
-        rule = await self._app.guard.at_end(moment) if moment.name == "stop" else None
+        is_end = moment.name == "stop" and not is_repeated
+        rule = await self._app.guard.at_end(moment) if is_end else None
         text = "\n".join(filter(None, (told, rule, asked)))
+        if caller.has_left():
+            self._app.injector.take_back(parts)
+            return {}
         if not text:
             return {}
         self._app.injector.note_told(moment, text)

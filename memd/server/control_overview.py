@@ -27,6 +27,7 @@ from memd.store import events, judgments, lists, projects, session_context, summ
 from memd.store.database import Connection
 from memd.store.filter import Filter
 from memd.store.lists import NEWEST, Cursor, MemoryChoice, TimeGrid
+from memd.store.usage import UntoldMoment
 from memd.time_expressions import WEEK_MS
 
 T = TypeVar("T")
@@ -174,7 +175,12 @@ class OverviewControl:
         wanted = requests.ListRequest(project=ALL, session=session.uid, limit=requests.LIST_MAX)
         learned = len((await self.list_memories(wanted, caller))["memories"])
         texts = to_plain(await self._app.injector.list_texts(session.id))
-        told = {"injections": described, "texts": texts, "learned": learned}
+        untold = await self._app.injector.list_untold(session.id)
+        if not (rows or texts or untold):
+            begun = await self._app.db.read(partial(events.first_start, session_id=session.id))
+            untold = [_explain_start(*(begun or (session.started_at, "import")))]
+        untold = to_plain(untold)
+        told = {"injections": described, "texts": texts, "untold": untold, "learned": learned}
         return {"session": session.key, "title": session.title, **told}
 
     async def read_session(self, request: requests.SessionRequest, caller: Caller) -> JsonObject:
@@ -248,6 +254,18 @@ class OverviewControl:
         """The projects in question, each by its id."""
         scope = await self._scopes.find_asked(request, caller)
         return await self._app.db.read(scope.list_ids)
+
+
+_START_SOURCES = {
+    "spool": "no daemon answered in time when it began: its start was kept in the spool",
+    "import": "memd did not hear it begin: it was imported, or read from its transcript",
+}
+
+
+def _explain_start(at: int, source: str) -> UntoldMoment:
+    """Explain by where its event came from why a start was told nothing of which no reason is on record."""
+    unknown = "the reason is not on record: MEMD_INJECT=0, or an erasure since"
+    return UntoldMoment("startup", at, _START_SOURCES.get(source, unknown))
 
 
 def _read_cursor(given: list[int] | None) -> Cursor:

@@ -57,6 +57,8 @@ class Caller:
     pid: int | None = None
     connection: int = 0
     """The number of the connection, never used twice by one daemon."""
+    has_left: Callable[[], bool] = lambda: False
+    """Returns whether it has closed the connection by now, so that no answer reaches it."""
 
     @property
     def directory(self) -> str | None:

@@ -33,6 +33,7 @@ def mark_erased(tx: Connection, cause: ErasureCause) -> None:
     number = _read_number(tx, f"erased {cause}") + 1
     ledger.write_note(tx, f"erased {cause}", str(number))
     ledger.drop_notes(tx, ledger.TOLD)
+    ledger.drop_notes(tx, ledger.UNTOLD)
     ledger.drop_notes(tx, ledger.REPOSITORY)
     fulltext.invalidate_snapshot(tx)
 

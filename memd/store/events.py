@@ -471,6 +471,15 @@ def last_start_except(tx: Connection, session_id: int, event_id: int | None) -> 
     return fetch_int(tx, sql, (session_id, event_id))
 
 
+def first_start(tx: Connection, session_id: int) -> tuple[int, str] | None:
+    """(time, source) of a session's first start; None if no start of it is stored."""
+    sql = (
+        f"SELECT at, source FROM events INDEXED BY events_marks WHERE session_id = ? AND {_IN_MARKS_INDEX}"
+        " AND kind = 'session_start' ORDER BY at LIMIT 1"
+    )
+    return next(iter(fetch_all(tx, sql, (session_id,))), None)
+
+
 def has_begun_anew(tx: Connection, session_id: int) -> bool:
     """Return whether a session's start is stored at which it had no context yet: it was not resumed, nor forked."""
     return has_rows(

@@ -71,6 +71,8 @@ REPOSITORY = "repository "
 """Begins the names of the notes by which a project's repository is known again: its first commit and its origins."""
 TOLD = "told "
 """Begins the names of the notes that keep what sessions were told."""
+UNTOLD = "untold "
+"""Begins the names of the notes that keep why sessions were told nothing."""
 
 
 def read_note(tx: Connection, key: str) -> str | None:

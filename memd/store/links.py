@@ -93,12 +93,13 @@ def undo_supersession(tx: Connection, supersession_id: int, at: int) -> bool:
 def overruling_supersessions(tx: Connection) -> list[Supersession]:
     """Return the supersessions in force by which a memory that is not the user's hides one of the user's, unjudged.
 
-    A task that a turn has done is hidden by the turn's outcome, whoever words that: the user had it done.
+    A task that a turn has done is hidden by the turn's outcome, whoever words that: the user had it done. What the user's
+    later words turn is hidden by the note that they prove.
     """
     columns = ", ".join(f"x.{name}" for name in SUPERSESSION_COLUMNS.split(", "))
     sql = (
         f"SELECT {columns} FROM supersessions x JOIN summaries n ON n.id = x.newer_id"
-        " JOIN summaries o ON o.id = x.older_id WHERE x.undone_at IS NULL AND x.rule != 'task-done' AND n.authority < ?1"
+        " JOIN summaries o ON o.id = x.older_id WHERE x.undone_at IS NULL AND x.rule NOT IN ('task-done', 'said-against') AND n.authority < ?1"
         " AND (o.authority >= ?1 OR (o.pinned_by >= ?1 AND o.pinned_at <= x.at))"
         " AND NOT EXISTS (SELECT 1 FROM judgments j WHERE j.undone_at IS NULL AND j.who = 'user'"
         " AND j.newer_id = x.newer_id AND j.older_id = x.older_id) ORDER BY x.id"

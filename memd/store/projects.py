@@ -271,6 +271,15 @@ def session_directories(tx: Connection) -> list[tuple[str, int]]:
     return fetch_all(tx, sql)
 
 
+def latest_places(tx: Connection, limit: int) -> list[tuple[str, str]]:
+    """(client, directory) of the latest sessions, the latest first, once each."""
+    sql = (
+        "SELECT client, directory FROM sessions WHERE directory IS NOT NULL"
+        " GROUP BY client, directory ORDER BY max(last_event_at) DESC LIMIT ?"
+    )
+    return fetch_all(tx, sql, (limit,))
+
+
 def forget_project(tx: Connection, project_id: int) -> None:
     """Delete a project and its aliases, if nothing belongs to it any more."""
     if not any(

@@ -230,7 +230,7 @@ SELECT 'j' || id, iif(substr(reason, 1, length(?1)) = ?1, 'edited', 'judged'), a
   FROM judgments WHERE undone_at IS NULL AND substr(reason, 1, length(?2)) <> ?2
 UNION ALL SELECT 's' || id, 'superseded', at, newer_id, older_id, rule,
   iif((SELECT source FROM summaries WHERE id = newer_id) = 'user', 'user', 'memd'), 2 FROM supersessions
-  WHERE undone_at IS NULL AND run IS NULL AND rule NOT IN ('judged', 'project-merge')
+  WHERE undone_at IS NULL AND run IS NULL AND rule NOT IN ('judged', 'judged-twin', 'project-merge')
 UNION ALL SELECT 'r' || id, 'consolidated', at, id, superseded, contradicts, 'memd', 2 FROM runs WHERE undone_at IS NULL
   AND (EXISTS (SELECT 1 FROM supersessions s WHERE s.run = runs.id AND s.undone_at IS NULL) OR EXISTS (SELECT 1 FROM edges
   WHERE rule = 'near-duplicate' AND detail ->> '$.run' = runs.id AND type = 'contradicts'))

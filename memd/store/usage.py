@@ -115,25 +115,53 @@ class ToldText:
     text: str
 
 
-def record_texts(tx: Connection, told: Sequence[tuple[int, ToldText]]) -> None:
-    """Keep the texts that sessions were told, the last ones of the vault.
+@dataclass(frozen=True, slots=True)
+class UntoldMoment:
+    """A moment at which a session was told nothing, and why in words. `at` is UTC milliseconds."""
+
+    moment: str
+    at: int
+    why: str
+    is_taken_back: bool = False
+    """Whether it was recorded that the session was told something then."""
+
+
+def record_texts(tx: Connection, told: Sequence[tuple[int, ToldText | UntoldMoment]]) -> None:
+    """Keep the texts that sessions were told, and why they were told nothing: the last ones of the vault.
 
     They are notes of the vault: every erasure drops all of them, because they repeat what memories said.
     """
     for session_id, one in told:
-        key = f"{ledger.TOLD}{one.at:015d} {session_id} {one.moment}"
-        ledger.write_note(tx, key, one.text)
-    for name in ledger.note_names(tx, ledger.TOLD)[:-_TEXTS_KEPT] if told else ():
-        ledger.drop_note(tx, f"{ledger.TOLD}{name}")
+        end = f"{one.at:015d} {session_id} {one.moment}"
+        if isinstance(one, ToldText):
+            ledger.write_note(tx, f"{ledger.TOLD}{end}", one.text)
+        else:
+            ledger.write_note(tx, f"{ledger.UNTOLD}{end}", one.why)
+        if isinstance(one, UntoldMoment) and one.is_taken_back:
+            place = (session_id, one.moment, one.at)
+            tx.execute(
+                "DELETE FROM injections WHERE session_id = ? AND moment = ? AND at = ?", place
+            )
+    for kind in (ledger.TOLD, ledger.UNTOLD) if told else ():
+        for name in ledger.note_names(tx, kind)[:-_TEXTS_KEPT]:
+            ledger.drop_note(tx, f"{kind}{name}")
 
 
 def told_texts(tx: Connection, session_id: int) -> list[ToldText]:
     """The texts that a session was told, oldest first, as far as it is kept."""
-    names = [one.split(" ") for one in ledger.note_names(tx, ledger.TOLD)]
+    return [ToldText(*one) for one in _notes_of_session(tx, ledger.TOLD, session_id)]
+
+
+def untold_moments(tx: Connection, session_id: int) -> list[UntoldMoment]:
+    """The moments at which a session was told nothing, oldest first, as far as it is kept."""
+    return [UntoldMoment(*one) for one in _notes_of_session(tx, ledger.UNTOLD, session_id)]
+
+
+def _notes_of_session(tx: Connection, kind: str, session_id: int) -> list[tuple[str, int, str]]:
+    """(moment, time, text) of the notes of this kind about a session."""
+    names = [one.split(" ") for one in ledger.note_names(tx, kind)]
     return [
-        ToldText(
-            moment, int(at), ledger.read_note(tx, f"{ledger.TOLD}{at} {number} {moment}") or ""
-        )
+        (moment, int(at), ledger.read_note(tx, f"{kind}{at} {number} {moment}") or "")
         for at, number, moment in names
         if int(number) == session_id
     ]

@@ -18,7 +18,7 @@ from typing import Any
 
 from memd.errors import BadRequest, MemdError, Unreachable
 from memd.paths import LINE_BYTES_MAX
-from memd.transfer import claude_markup, session_files
+from memd.transfer import claude_markup, session_sources
 from memd.transfer.readers.base import AHEAD_MS, ImportedPayload, SessionReader
 from memd.transfer.record import ForeignMemory, ReadIssues
 from memd.transfer.session_sources import CLAUDE_CODE, SessionSource, SharedLines
@@ -335,7 +335,7 @@ def import_transcripts(  # noqa: PLR0913  # the last three are named wherever it
 def find_stamp(path: str) -> Stamp:
     """Return a file's stamp, with that of the write-ahead log of a database; zeros if it has none."""
     stamp: Stamp = (0, 0)
-    names = [path, f"{path}-wal"] if path.endswith(session_files.DATABASE) else [path]
+    names = [path, f"{path}-wal"] if path.endswith(session_sources.DATABASE) else [path]
     for name in names:
         with contextlib.suppress(OSError):
             size, changed = read_stamp(Path(name))
@@ -393,7 +393,7 @@ class _TranscriptImport:
 
     def _read_lines(self) -> Iterator[tuple[bytes, int]]:
         """Yield the lines of the file and where each ends; a line that is too long is left out."""
-        with session_files.open_session_file(self.path) as file:
+        with session_sources.open_session_file(self.path) as file:
             while line := file.readline(TRANSCRIPT_LINE_BYTES_MAX):
                 if len(line) < TRANSCRIPT_LINE_BYTES_MAX or line.endswith(b"\n"):
                     yield line, file.tell()

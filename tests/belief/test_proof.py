@@ -53,6 +53,8 @@ HONEST = [
      QuotedNote("Sessions are kept in memory.", "neither, keep them in memory")),
     (said("テストではモックを使わないでください。"),
      QuotedNote("テストではモックを使わない。", "テストではモックを使わないでください。")),
+    (said("always run `make lint` before you commit"),
+     QuotedNote("`make lint` runs before each commit.", "always run `make lint` before you commit")),
     (said("I told you: no emojis in commits"), QuotedNote("No emojis in commits.", "no emojis in commits")),
     (said("my preference is short functions"), QuotedNote("The user prefers short functions.", "my preference is short functions")),
     (said("the way we do it is one migration per PR"), QuotedNote("One migration per PR.", "the way we do it is one migration per PR")),
@@ -133,7 +135,7 @@ def test_a_note_that_says_something_else_stays_the_agent_s_word(name):
 
 def test_the_proof_holds_the_whole_sentence_and_its_event():
     found = prove(
-        QuotedNote("Short functions are preferred.", "prefer short functions"), HONEST[5][0]
+        QuotedNote("Short functions are preferred.", "prefer short functions"), HONEST[4][0]
     )
     assert (found.event_id, found.quote) == (2, "I prefer short functions.")
 

@@ -35,7 +35,10 @@ def test_a_session_without_injections(memd):
     ran = memd("injected", "d9b86e92")
     assert ran.status == 0
     assert ran.out.startswith("session d9b86e92-")
-    assert ran.out.endswith("\nnothing was injected\n")
+    assert "\nnothing was injected\n" in ran.out
+    assert ran.out.endswith(
+        "startup: nothing, memd did not hear it begin: it was imported, or read from its transcript\n"
+    )
     assert memd("injected", "d9b86e92", "--json").json["injections"] == []
 
 

@@ -5,7 +5,8 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from memd.consolidate import judgments
+from memd.belief.notes import Note
+from memd.consolidate import judgments, runs
 from memd.consolidate.judgments import SEPARATING_RELATIONS, NewJudgment, explain_refusal
 from memd.errors import BadRequest, UnknownId
 from memd.models import HIDING_RELATIONS, Authority, EdgeType, Kind, Stance
@@ -70,6 +71,45 @@ def test_an_older_memory_may_supersede_a_newer_one(vault, judge, pair):
     old, new = pair
     judge(old, "supersedes", new)
     assert vault.live() == [old]
+
+
+SAID = "We decided to send the readings over LoRaWAN because it reaches the valley."
+
+
+@pytest.fixture
+def twins(vault):
+    """What the user typed, an agent's note of the same words, another note of other words, and what came later."""
+    note = Note(
+        "The readings are sent over LoRaWAN.", said=SAID, proved="2026-11-25T09:15Z on desk"
+    )
+    other = Note("The valley has no mobile network.", said="The valley has no mobile network.")
+    return (
+        vault.put(
+            f"User: “{SAID}”",
+            title="Send the readings over LoRaWAN because it reaches the valley",
+            authority=Authority.USER_PROMPT,
+        ),
+        vault.put(note.format(), title=note.text, kind=Kind.DECISION),
+        vault.put(other.format(), title=other.text),
+        vault.put("The readings are sent over NB-IoT.", authority=Authority.USER_HAND),
+    )
+
+
+def test_what_says_the_same_falls_with_what_is_replaced_and_comes_back_with_one_undo(
+    vault, judge, twins, clock
+):
+    typed, note, other, new = twins
+    judge(new, "supersedes", typed)
+    assert vault.live() == [other, new]
+    clock.advance(s=1)
+    vault.db.write_now(lambda tx: runs.undo_change(tx, None, clock()))
+    assert vault.live() == [typed, note, other, new]
+
+
+def test_an_agents_judgment_takes_no_twin_along_that_is_the_users_word(vault, judge, twins):
+    typed, note, other, new = twins
+    judge(new, "supersedes", note, who="agent")
+    assert vault.live() == [typed, other, new]
 
 
 def test_a_contradiction_shows_both_marks_both_and_lowers_both(vault, judge, pair):

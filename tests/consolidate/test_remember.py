@@ -2,6 +2,7 @@ import dataclasses
 
 import pytest
 
+from memd.belief.proof import Proof
 from memd.consolidate import judgments
 from memd.consolidate.remember import SAID_AGAIN_RULE, TOPIC_KEY_RULE, NewMemory, remember
 from memd.models import Authority, EdgeType, Kind, SessionRef, Stance
@@ -194,3 +195,38 @@ def test_values_that_were_judged_to_hold_beside_each_other_stay_so(vault, say, c
     assert vault.live() == [old.id, new.id]
     third = say(text="Eats nothing")
     assert set(third.superseded) == {old.id, new.id}
+
+
+@pytest.mark.parametrize(
+    ("quote", "days_later", "is_replaced"),
+    [
+        ("we're down to three people, one reviewer of a pull request is enough now", 3, True),
+        ("Pull requests no longer wait for two reviewers.", 3, True),
+        ("Pull requests no longer wait for two reviewers.", -3, False),
+        ("Find two reviewers for the pull request about the export.", 3, False),
+        ("The parser is no longer slow.", 3, False),
+    ],
+)
+def test_a_note_replaces_the_users_earlier_word_only_if_his_later_words_turn_the_same_matter(
+    vault, say, clock, quote, days_later, is_replaced
+):
+    rule = vault.put(
+        "User: “Every pull request needs two reviewers.”",
+        title="Every pull request needs two reviewers",
+        kind=Kind.INSTRUCTION,
+        authority=Authority.USER_PROMPT,
+    )
+    said_at = clock() + days_later * 86_400_000
+    noted = say(
+        NewMemory(
+            "One reviewer is enough.",
+            kind=Kind.INSTRUCTION,
+            project_key="/a",
+            authority=Authority.USER_TOLD,
+            proof=Proof(1, said_at, quote),
+            replaces=(rule,),
+        )
+    )
+    assert noted.superseded == ((rule,) if is_replaced else ())
+    assert noted.staying == (() if is_replaced else (rule,))
+    assert (vault.get(rule).superseded_by is not None) is is_replaced

@@ -20,7 +20,7 @@ from memd.distill.writer import (
     WriterCost,
     parse_reply,
 )
-from memd.embeddings.ollama import OllamaChat
+from memd.embeddings.providers import OllamaChat
 from memd.models import Kind
 from memd.recall import provenance
 from memd.store import fulltext, ledger, projects, summaries

@@ -66,6 +66,31 @@ def desk(db, clock):
             ["Never use Redis for sessions", "Use Valkey instead of Redis"],
         ),
         (
+            "We decided to use Kafka for the event bus, because we know Kafka.",
+            "We don't use Kafka for the event bus any more, we use NATS.",
+            ["We don't use Kafka for the event bus any more, we use NATS"],
+        ),
+        (
+            "Never restart the node on weekends.",
+            "Restarting the node on weekends is fine from now on.",
+            ["Restarting the node on weekends is fine from now on"],
+        ),
+        (
+            "We decided to build the images with Kaniko.",
+            "The cache was broken again. We moved from Kaniko to BuildKit.",
+            ["We moved from Kaniko to BuildKit"],
+        ),
+        (
+            "We decided to use Kafka for the event bus.",
+            "We don't use Kafka for the logs any more.",
+            ["Use Kafka for the event bus"],
+        ),
+        (
+            "Never restart the node on weekends.",
+            "Restarting the router on weekends is fine from now on.",
+            ["Never restart the node on weekends"],
+        ),
+        (
             "We decided to keep the bookings in SQLite.",
             "We decided to move the bookings to Postgres.",
             ["Move the bookings to Postgres"],

@@ -150,7 +150,7 @@ async def test_what_a_session_left_unasked_is_asked_about_in_the_next_one_and_ca
     (first, *_) = talk(daemon, ["now the footer"], session_id="s2")
     assert "in earlier sessions here" in first
     assert "we don't want a second cache layer" in json.dumps(json.loads(first), ensure_ascii=False)
-    note = {"text": "Commit messages are short and in English.", "quote": SAYINGS[2][:46]}
+    note = {"text": "The user prefers short commit messages in English.", "quote": SAYINGS[2][:46]}
     async with connect(daemon, session="s2") as client:
         proved = await Asking(client)("mem_remember", **note, kind="preference")
     assert "the user's word" in proved["proved"]

@@ -14,7 +14,7 @@ from memd.embeddings.batching import (
     validate_vectors,
 )
 from memd.embeddings.http import ModelServer
-from memd.embeddings.ollama import OllamaProvider, space_of
+from memd.embeddings.providers import OllamaProvider, space_of
 from memd.errors import EngineFailed
 from tests.fakes.ollama import Model
 from tests.tables import every_row

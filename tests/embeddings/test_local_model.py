@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 from memd.embeddings.local import packages
-from memd.embeddings.local.bert import SentenceEncoder, apply_gelu
+from memd.embeddings.local.bert import SentenceEncoder, WordPiece, apply_gelu
 from memd.embeddings.local.process import ModelDamaged, ModelProcess
-from memd.embeddings.local.wordpiece import WordPiece
 from memd.errors import BadRequest, Broken, EngineFailed
 from memd.paths import Paths
 from tests import tiny_model

@@ -4,7 +4,7 @@ import anyio
 import pytest
 
 from memd.config import EnginesConfig
-from memd.embeddings.ollama import OllamaChat
+from memd.embeddings.providers import OllamaChat
 from memd.errors import ConfigError, EngineFailed
 from tests.fakes.ollama import Ollama
 

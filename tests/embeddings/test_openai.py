@@ -2,7 +2,7 @@ import pytest
 
 from memd.embeddings.base import ModelNotServed, ServedModel, TextsRefused
 from memd.embeddings.http import ModelServer, Reply
-from memd.embeddings.openai import OpenAIProvider
+from memd.embeddings.providers import OpenAIProvider
 from memd.errors import EngineFailed
 
 

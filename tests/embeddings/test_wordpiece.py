@@ -2,7 +2,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.embeddings.local.wordpiece import WordPiece, split_words
+from memd.embeddings.local.bert import WordPiece, split_words
 from tests.tiny_model import CONTEXT, VOCABULARY
 
 

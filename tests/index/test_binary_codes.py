@@ -1,7 +1,7 @@
 import numpy as np
 import pytest
 
-from memd.index.binary_codes import BinaryCodes, _distance_limit, _rows_within
+from memd.index.quantization import BinaryCodes, _distance_limit, _rows_within
 
 ROWS = 30_000
 

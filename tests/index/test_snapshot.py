@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 from memd.embeddings.hashing import HashingEmbedder
-from memd.index import binary_codes, snapshot
+from memd.index import quantization, snapshot
 from memd.index.indexer import Indexer
 from memd.index.memory_index import IndexUpdate, MemoryIndex, VaultContents
 from memd.index.snapshot import (
@@ -56,7 +56,7 @@ def test_a_written_snapshot_is_mapped_with_free_space_behind_its_rows(vault):
 
 def test_arrays_that_grow_by_columns_have_free_space_behind_each_line(vault, monkeypatch):
     monkeypatch.setitem(VectorMatrix.__init__.__kwdefaults__, "exact_max", 2)
-    monkeypatch.setattr(binary_codes, "_COARSE_ROWS_MIN", 3)
+    monkeypatch.setattr(quantization, "_COARSE_ROWS_MIN", 3)
     index = filled()
     write(vault, index=index)
     planes = read_snapshot(vault, "one").arrays["space0.planes"]

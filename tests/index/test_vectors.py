@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from memd.embeddings.hashing import HashingEmbedder
-from memd.index.binary_codes import BinaryCodes
+from memd.index.quantization import BinaryCodes
 from memd.index.vectors import ExactVectors, VectorMatrix
 
 

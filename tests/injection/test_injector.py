@@ -25,7 +25,7 @@ class FakeBuilder:
     """Builds a context of memory 1, unless the session has it; may be slow, or fail."""
 
     def __init__(self):
-        self.fails_with, self.gate, self.recent = None, None, []
+        self.fails_with, self.gate, self.recent, self.standing = None, None, [], None
         self.prepared, self.has_prepared = [], anyio.Event()
 
     def begin_draft(self, moment):
@@ -43,8 +43,10 @@ class FakeBuilder:
     async def may_matter(self, _moment):
         return True
 
-    async def build(self, _moment, recent, *, explain=False, draft=None):  # noqa: ARG002  # as ContextBuilder's
+    async def build(self, _moment, recent, *, explain=False, draft=None, hand_over=None):  # noqa: ARG002  # as ContextBuilder's
         self.recent.append(recent)
+        if self.standing is not None and 1 not in recent.shown:
+            hand_over(self.standing)
         if self.gate is not None:
             await self.gate.wait()
         if self.fails_with is not None:
@@ -106,8 +108,8 @@ def logged(caplog, event):
 
 async def test_an_injection_is_recorded_and_not_repeated(db, injector, builder):
     begin(db)
-    assert await injector.offer(START) == "the text"
-    assert await injector.offer(PROMPT) is None
+    assert (await injector.offer(START)).text == "the text"
+    assert (await injector.offer(PROMPT)).text is None
     assert builder.recent[1].shown == {1: (1_800_000_000_000, "startup")}
     (row,) = await injector.list_injections(1)
     assert (row.summary_id, row.moment, row.reason) == (1, "startup", "Group: pinned")
@@ -124,7 +126,7 @@ async def test_what_is_held_back_is_recorded_and_not_shown_and_a_preview_says_wh
         begin(db)
         preview = await injector.preview(START, explain=True)
         assert (preview.text, "inject.holdout" in preview.reason, preview.shown) == (None, True, ())
-        assert await injector.offer(START) is None
+        assert (await injector.offer(START)).text is None
         (row,) = await injector.list_injections(1)
         assert (row.summary_id, row.held) == (1, True)
         assert (injector.status()["shown"], injector.status()["tokens"]) == (0, 0)
@@ -133,7 +135,7 @@ async def test_what_is_held_back_is_recorded_and_not_shown_and_a_preview_says_wh
 async def test_an_injection_is_recorded_before_the_reply(db, patient):
     """Otherwise a daemon that is killed right after it would inject the same again."""
     begin(db)
-    assert await patient.offer(START) == "the text"
+    assert (await patient.offer(START)).text == "the text"
     assert len(rows(db)) == 1
 
 
@@ -142,7 +144,7 @@ async def test_two_hooks_at_a_time_do_not_get_the_same_memories(patient, builder
     texts = []
 
     async def ask(moment):
-        texts.append(await patient.offer(moment))
+        texts.append((await patient.offer(moment)).text)
 
     async with anyio.create_task_group() as tasks:
         tasks.start_soon(ask, START)
@@ -156,14 +158,14 @@ async def test_a_busy_vault_does_not_hold_up_the_reply(db, injector):
     begin(db)
     async with injector._writing:  # as while an import commits
         with anyio.fail_after(60):
-            assert await injector.offer(START) == "the text"
+            assert (await injector.offer(START)).text == "the text"
     assert [row.summary_id for row in await injector.list_injections(1)] == [1]
 
 
 async def test_injections_into_an_unknown_session_are_recorded_once_it_is_known(db, injector):
-    assert await injector.offer(START) == "the text"
+    assert (await injector.offer(START)).text == "the text"
     await injector.flush()
-    assert await injector.offer(START) is None
+    assert (await injector.offer(START)).text is None
     begin(db)
     assert [row.summary_id for row in await injector.list_injections(1)] == [1]
 
@@ -171,13 +173,13 @@ async def test_injections_into_an_unknown_session_are_recorded_once_it_is_known(
 async def test_a_late_context_is_dropped_and_logged_once(injector, builder, caplog):
     builder.gate = anyio.Event()
     with anyio.fail_after(60):
-        assert await injector.offer(START) is None
-        assert await injector.offer(PROMPT) is None
+        assert (await injector.offer(START)).text is None
+        assert (await injector.offer(PROMPT)).text is None
     assert len(logged(caplog, "context_left_out")) == 1
     builder.gate.set()
     await anyio.wait_all_tasks_blocked()
     # The late context was dropped, so its memories may still be injected.
-    assert await injector.offer(START) == "the text"
+    assert (await injector.offer(START)).text == "the text"
     assert injector.status()["late"] == 2
     assert injector.status()["failing"] is None
 
@@ -185,13 +187,44 @@ async def test_a_late_context_is_dropped_and_logged_once(injector, builder, capl
 async def test_a_start_that_was_late_is_told_with_the_next_prompt_and_once(injector, builder):
     builder.gate = anyio.Event()
     with anyio.fail_after(60):
-        assert await injector.offer(START) is None
-        assert await injector.offer_missed_start(PROMPT) is None
+        assert (await injector.offer(START)).text is None
+        assert (await injector.tell(PROMPT, None)).text is None
     builder.gate.set()
     await anyio.wait_all_tasks_blocked()
-    assert await injector.offer_missed_start(replace(PROMPT, session="another")) is None
-    assert await injector.offer_missed_start(PROMPT) == "the text"
-    assert await injector.offer_missed_start(PROMPT) is None
+    assert (await injector.tell(replace(PROMPT, session="another"), None)).text is None
+    assert (await injector.tell(PROMPT, None)).text == "the text"
+    assert (await injector.tell(PROMPT, None)).text is None
+
+
+async def test_a_start_whose_page_is_late_is_told_what_still_holds_of_the_last_one_and_then_the_rest(
+    injector, builder
+):
+    builder.gate = anyio.Event()
+    older = InjectionCandidate(7, Kind.NOTE, "An older one", 1, "Group", True, "pinned")
+    builder.standing = InjectedContext("1 of 2 shown", "an older page", "p", (older,))
+    with anyio.fail_after(60):
+        assert (await injector.offer(START)).text == "an older page"
+    builder.standing = None
+    builder.gate.set()
+    await anyio.wait_all_tasks_blocked()
+    assert (await injector.tell(PROMPT, None)).text == "the text"
+    assert builder.recent[-1].shown.keys() == {7}
+    assert (await injector.tell(PROMPT, None)).text is None, "the rest is told once"
+
+
+async def test_a_page_that_came_after_its_hook_had_left_is_told_to_the_hook_that_asks_again(
+    db, patient
+):
+    begin(db)
+    told = await patient.tell(START, patient.prepare(START))
+    assert told.text == "the text"
+    patient.take_back(told)
+    assert await patient.list_injections(1) == []
+    assert (await patient.budget.load((START.client, START.session))).tokens == 0
+    assert (await patient.tell(START, None, is_repeated=True)).text == "the text"
+    assert (await patient.tell(START, None, is_repeated=True)).text is None
+    assert (await patient.tell(PROMPT, None)).text is None
+    assert [one.why for one in await patient.list_untold(1)] == ["the hook had given up waiting"]
 
 
 @pytest.mark.parametrize("error", [VaultBusy("busy"), KeyError("a mistake of ours")], ids=str)
@@ -200,13 +233,13 @@ async def test_a_failure_is_logged_once_until_a_context_is_built_again(
 ):
     builder.fails_with = error
     for _ in range(3):
-        assert await injector.offer(START) is None
+        assert (await injector.offer(START)).text is None
     assert len(logged(caplog, "context_left_out")) == 1
     assert injector.status()["failed"] == 3
     builder.fails_with = None
-    assert await injector.offer(START) == "the text"
+    assert (await injector.offer(START)).text == "the text"
     builder.fails_with = error
-    assert await injector.offer(PROMPT) is None
+    assert (await injector.offer(PROMPT)).text is None
     assert len(logged(caplog, "context_left_out")) == 2
 
 
@@ -216,7 +249,7 @@ async def test_while_all_builds_are_stuck_no_hook_waits(injector, builder):
         for _ in range(BUILDS_MAX):
             tasks.start_soon(injector.offer, START)
         await anyio.wait_all_tasks_blocked()
-        assert await injector.offer(PROMPT) is None
+        assert (await injector.offer(PROMPT)).text is None
     assert injector.status()["asked"] == BUILDS_MAX
     builder.gate.set()
 
@@ -229,17 +262,19 @@ async def test_a_vault_that_cannot_be_written_does_not_prevent_injection(db, inj
 
     with monkeypatch.context() as patch:
         patch.setattr(db, "write_unsynced", refuses)
-        assert await injector.offer(START) == "the text"
+        assert (await injector.offer(START)).text == "the text"
         await anyio.wait_all_tasks_blocked()
-        assert await injector.offer(START) is None
-        assert injector.status()["pending"] == 1
+        assert (await injector.offer(START)).text is None
+        assert injector.status()["pending"] == 2, (
+            "what was told, and why the second start was told nothing"
+        )
     await injector.flush()
     assert len(rows(db)) == 1
 
 
 async def test_an_injector_that_does_not_run_injects_nothing(db, clock, builder):
     injector = Injector(db, builder, InjectConfig(), clock)
-    assert await injector.offer(START) is None
+    assert (await injector.offer(START)).text is None
 
 
 async def test_a_preview_records_nothing(db, injector):
@@ -264,11 +299,11 @@ async def test_a_session_whose_hooks_were_held_up_for_long_is_told_nothing_more(
     key = PROMPT.client, PROMPT.session
     await injector.budget.load(key)
     injector.budget.spend(key, 0, 10.5)
-    assert await injector.offer(PROMPT) is None
+    assert (await injector.offer(PROMPT)).text is None
     assert builder.recent == []
-    assert await injector.offer(replace(PROMPT, session="s2")) == "the text"
+    assert (await injector.offer(replace(PROMPT, session="s2"))).text == "the text"
     # A compaction begins anew.
-    assert await injector.offer(replace(START, name="compact")) == "the text"
+    assert (await injector.offer(replace(START, name="compact"))).text == "the text"
 
 
 async def test_another_daemon_knows_what_a_session_was_told_and_waited_for(
@@ -296,10 +331,20 @@ async def test_what_is_spent_of_an_unknown_session_is_kept_once_it_is_known(db, 
 
 async def test_what_a_subagent_is_told_its_session_has_not_seen(db, injector):
     begin(db)
-    assert await injector.offer(replace(START, name="subagent")) == "the text"
-    assert await injector.offer(PROMPT) == "the text"
+    assert (await injector.offer(replace(START, name="subagent"))).text == "the text"
+    assert (await injector.offer(PROMPT)).text == "the text"
     assert db.read_now(lambda tx: usage.last_injected(tx, 1)).keys() == {1}
     assert [row.moment for row in rows(db)] == ["subagent", "prompt"]
+
+
+async def test_a_daemon_that_starts_prepares_the_next_start_where_the_last_session_was(
+    db, clock, builder
+):
+    ref = SessionRef("test", "s1", "/p")
+    db.write_now(lambda tx: projects.ensure_session(tx, ref, projects.ensure_project(tx, "/p", "p", "", 1), 1))  # fmt: skip
+    async with opened(db, clock, builder, 5.0):
+        await builder.has_prepared.wait()
+    assert builder.prepared == [("test", "/p")]
 
 
 async def test_the_next_start_is_prepared_at_rest_once_something_changed(

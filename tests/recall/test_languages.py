@@ -5,7 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from tests.indexed_vault import IndexedVault
+from memd.store.database import open_database
+from tests.indexed_vault import NOW, IndexedVault
 
 FOLDER = Path(__file__).parent.parent / "data" / "languages"
 MEMORIES = {
@@ -13,6 +14,14 @@ MEMORIES = {
 }
 WAYS = ("same words", "other form", "mixed")
 LEAST = {"same words": 0.95, "other form": 0.80, "mixed": 0.80}
+
+
+@pytest.fixture(scope="module")
+def told(tmp_path_factory):
+    """The vault of all of them, and the number of each memory."""
+    with open_database(str(tmp_path_factory.mktemp("languages") / "vault.db"), NOW) as db:
+        library = IndexedVault(db)
+        yield library, {row[0]: library.put(row[0]) for rows in MEMORIES.values() for row in rows}
 
 
 async def find_missed(library, wanted, way):
@@ -28,10 +37,8 @@ async def find_missed(library, wanted, way):
 
 
 @pytest.mark.parametrize("way", WAYS)
-async def test_memories_of_each_language_are_found_among_those_of_all(db, way):
-    library = IndexedVault(db)
-    wanted = {row[0]: library.put(row[0]) for rows in MEMORIES.values() for row in rows}
-    missed = await find_missed(library, wanted, way)
+async def test_memories_of_each_language_are_found_among_those_of_all(told, way):
+    missed = await find_missed(*told, way)
     shares = {language: 1 - len(some) / 20 for language, some in missed.items()}
     assert len(shares) == 15
     assert all(share >= LEAST[way] for share in shares.values()), (shares, missed)

@@ -2,7 +2,8 @@ import pytest
 
 from memd.belief import values
 from memd.belief.values import asks_for_former
-from memd.models import Kind
+from memd.models import EdgeType, Kind
+from memd.store import links
 from tests.indexed_vault import IndexedVault
 from tests.tables import every_row
 
@@ -211,3 +212,24 @@ async def test_adverbs_of_the_present_are_not_looked_for(library):
     library.put("Logs of payments are kept for thirty days", days_ago=1, kind=Kind.FACT)
     answer = await library.ask("who is on call for payments these days")
     assert answer.hits[0].summary.id == wanted
+
+
+async def test_what_says_that_something_turned_comes_before_what_held_before(library):
+    was = library.put(
+        "Log firmware errors with ESP_LOGI and never with printf", days_ago=9, kind=Kind.DECISION
+    )
+    now = library.put(
+        "Log firmware errors with printf again, ESP_LOGI is off", days_ago=2, kind=Kind.DECISION
+    )
+    library.put("The printer is on the second floor", days_ago=1, kind=Kind.FACT)
+    answer = await library.ask("log firmware errors with ESP_LOGI and never with printf")
+    assert [hit.summary.id for hit in answer.hits][:2] == [now, was]
+
+
+async def test_of_two_of_one_speaker_that_contradict_each_other_the_later_comes_first(library):
+    was = library.put("Alerts go to the pager of the shift", days_ago=9, kind=Kind.DECISION)
+    now = library.put("Alerts go to the chat", days_ago=2, kind=Kind.DECISION)
+    edge = links.NewEdge("summary", str(now), EdgeType.CONTRADICTS, "summary", str(was), "rule", 1)
+    library.db.write_now(lambda tx: links.add_edges(tx, [edge]))
+    answer = await library.ask("do alerts go to the pager of the shift")
+    assert [hit.summary.id for hit in answer.hits] == [now, was]

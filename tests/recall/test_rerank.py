@@ -4,7 +4,7 @@ import anyio
 import numpy as np
 import pytest
 
-from memd.embeddings.ollama import OllamaChat
+from memd.embeddings.providers import OllamaChat
 from memd.errors import EngineFailed
 from memd.recall.profiles import RerankSettings
 from memd.recall.rerank import focus_factors, matches_focus, rerank_by_terms

@@ -17,8 +17,9 @@ from memd.consolidate.judgments import JudgmentService
 from memd.consolidate.scrub import make_redaction_rule
 from memd.index.memory_index import MemoryIndex
 from memd.injection.ask import Asker
+from memd.injection.budget import SessionBudget
 from memd.injection.guard import RuleGuard
-from memd.injection.injector import SessionBudget
+from memd.injection.injector import Told
 from memd.injection.moments import InjectedContext
 from memd.injection.outcomes import OutcomeJudge
 from memd.models import Draft, EdgeType, Finding, Kind, Source
@@ -150,13 +151,12 @@ class FakeInjector:
     def prepare(self, moment):
         return moment
 
-    async def offer_missed_start(self, _moment):
-        return None
-
-    async def offer(self, moment, preparation):
+    async def tell(self, moment, preparation, *, is_repeated):
+        if is_repeated or preparation is None:
+            return Told()
         assert moment == replace(preparation, event_id=moment.event_id)
         self.moments.append(moment)
-        return self.text
+        return Told(((moment, InjectedContext("fake", self.text), 1),))
 
     def is_held_back(self, moment):  # noqa: ARG002  # as Injector's
         return False
@@ -169,6 +169,9 @@ class FakeInjector:
         return [Injection(1, session_id, "note", "a title", "prompt", 1, "fake")]
 
     async def list_texts(self, session_id):  # noqa: ARG002  # as Injector's
+        return []
+
+    async def list_untold(self, session_id):  # noqa: ARG002  # as Injector's
         return []
 
     async def flush(self):

@@ -170,6 +170,47 @@ async def test_what_goes_wrong_before_the_event_is_stored_costs_neither_it_nor_i
         tasks.cancel_scope.cancel()
 
 
+class GatedBuilder(FailingBuilder):
+    """Writes one page as soon as it may."""
+
+    def __init__(self):
+        super().__init__("nowhere", None)
+        self.has_begun, self.may_end = anyio.Event(), anyio.Event()
+
+    async def build(self, *_, **__):
+        self.has_begun.set()
+        await self.may_end.wait()
+        return InjectedContext("1 of 1 shown", "the page")
+
+
+async def test_a_page_that_its_hook_no_longer_waited_for_is_told_when_that_hook_asks_again(
+    server, connect, eventually
+):
+    builder = GatedBuilder()
+    config = InjectConfig(session_s=5, prompt_s=5)
+    injector = Injector(server.db, builder, config, server.clock)
+    server.app = replace(server.app, injector=injector)
+    payload = {"session_id": "s1", "cwd": "/p", "hook_event_name": "SessionStart", "source": "startup"}  # fmt: skip
+    start = captured(payload=payload)
+    async with server.open(), anyio.create_task_group() as tasks:
+        tasks.start_soon(injector.run)
+        await anyio.wait_all_tasks_blocked()
+        async with connect() as hook:
+            await hook.send({"id": 1, "jsonrpc": "2.0", "method": "memd/capture", "params": start})
+            await builder.has_begun.wait()
+        builder.may_end.set()
+        await eventually(lambda: injector.status()["pending"] == 0 and injector.status()["asked"])
+        async with connect() as hook:
+            again = (await hook.call("memd/capture", start))["result"]
+            assert again["outcome"] == "duplicate"
+            assert again["output"]["hookSpecificOutput"]["additionalContext"] == "the page"
+            assert "output" not in (await hook.call("memd/capture", start))["result"]
+            told = (await hook.call("memd/injected", {"session": "s1"}))["result"]
+        tasks.cancel_scope.cancel()
+    assert [one["text"] for one in told["texts"]] == ["the page"]
+    assert [one["why"] for one in told["untold"]] == ["the hook had given up waiting"]
+
+
 async def test_words_that_a_session_was_told_prove_its_note_before_they_are_written(
     server, connect
 ):

@@ -9,7 +9,7 @@ import subprocess
 import pytest
 
 from memd.capture import truncate
-from memd.transfer import session_files
+from memd.transfer import session_sources
 from memd.transfer.importer import TranscriptImportReport, import_transcripts
 from memd.transfer.session_sources import SESSION_SOURCES, SharedLines, find_sessions
 from tests.tables import every_row
@@ -80,7 +80,7 @@ def test_without_the_program_the_user_is_told_what_to_install(tmp_path, monkeypa
     packed = tmp_path / "rollout-x.jsonl.zst"
     packed.write_bytes(b"\x28\xb5\x2f\xfd")
     plain = told.write(tmp_path, told.codex())
-    monkeypatch.setattr(session_files.shutil, "which", lambda _: None)
+    monkeypatch.setattr(session_sources.shutil, "which", lambda _: None)
     sent, report = read("codex", tmp_path)
     assert report.done == [str(plain)]
     assert sent

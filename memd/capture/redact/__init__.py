@@ -1,7 +1,7 @@
 """redact(), redact_value(): no secret reaches the disk. Pure.
 
 The rules in a row: multi-line blocks (`blocks`), secrets known by their form (`patterns`) or by what is around them
-(`documents`), arguments of known programs (`commands`), sentences (`spoken`), values assigned to secret names
+(`documents`), arguments and output of known programs (`commands`), sentences (`spoken`), values assigned to secret names
 (`assignments`, `names`), random words (`names`); then the same in other readings of the text, joined and decoded
 (`views`). A finding becomes `[REDACTED:<name>]`, and the result is redacted
 again until it no longer changes, so redacting twice equals redacting once. Colours of a terminal are removed from a
@@ -16,7 +16,13 @@ from typing import Any, NamedTuple
 
 from memd.capture.redact.assignments import ANCHOR_WORDS, find_assigned
 from memd.capture.redact.blocks import redact_blocks
-from memd.capture.redact.commands import PROGRAM_NEEDLES, find_in_commands
+from memd.capture.redact.commands import (
+    PROGRAM_NEEDLES,
+    find_in_commands,
+    find_printed,
+    prints_secret,
+    redact_output,
+)
 from memd.capture.redact.documents import (
     DOCUMENT_NEEDLES,
     TABLE_NEEDLES,
@@ -39,7 +45,6 @@ from memd.capture.redact.names import (
     secret_rule,
 )
 from memd.capture.redact.patterns import PATTERNS, is_login, replace_secrets
-from memd.capture.redact.printed import find_printed, prints_secret, redact_output
 from memd.capture.redact.regexes import (
     PLACEHOLDER,
     Reading,
