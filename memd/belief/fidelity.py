@@ -63,11 +63,16 @@ def adds_nothing(text: str, place: QuotedPlace) -> bool:
 
 
 def repeats(text: str, place: QuotedPlace) -> bool:
-    """Return whether a note that adds nothing keeps the order of its sentence, and most of it."""
+    """Return whether a note that adds nothing keeps the order of its sentence, and most of each clause that it tells."""
     ours, theirs = (_list_content(words_of(side)) for side in (place.sentence, text))
     kept = [key for key in theirs if key in ours]
-    missing = len(set(ours)) - len(set(theirs))
-    return _count_in_order(kept, ours) == len(kept) and missing <= _LEFT_OUT_MAX * len(set(ours))
+    if _count_in_order(kept, ours) < len(kept):
+        return False
+    clauses = [
+        set(_list_content(words_of(one))) for one in polarity.CLAUSE_BREAK.split(place.sentence)
+    ]
+    told = set[str]().union(*(one for one in clauses if not one.isdisjoint(kept)))
+    return bool(told) and len(told) - len(set(theirs)) <= _LEFT_OUT_MAX * len(told)
 
 
 def measure_note(

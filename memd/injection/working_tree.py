@@ -385,16 +385,17 @@ class GuideReader:
         return Guides(tuple(one for path in paths for one in self._read_file(path)))
 
     def _list_files(self, here: Path) -> Iterator[Path]:
+        """Yield the client's own first: above a deep directory stand more than are read."""
+        key = "".join(c if c.isalnum() else "-" for c in str(here))
+        home = self.home or Path.home()
+        yield home / ".claude" / "projects" / key / "memory" / "MEMORY.md"
+        yield home / ".claude" / "CLAUDE.md"
         for at in (here, *here.parents)[:_DEPTH_MAX]:
             yield from (at / name for name in FILES)
             if (rules := at / RULES).is_dir():
                 yield from sorted(rules.rglob("*.md"))[:_FILES_MAX]
             if (at / ".git").exists():
                 break
-        key = "".join(c if c.isalnum() else "-" for c in str(here))
-        home = self.home or Path.home()
-        yield home / ".claude" / "projects" / key / "memory" / "MEMORY.md"
-        yield home / ".claude" / "CLAUDE.md"
 
     def _read_file(self, path: Path) -> _Sentences:
         try:

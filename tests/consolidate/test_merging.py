@@ -91,7 +91,6 @@ async def test_a_dry_run_says_what_would_be_merged_and_changes_nothing(vault, pa
 @pytest.mark.parametrize(
     ("one", "other", "guard"),
     [
-        (ONE, OTHER.replace("retries", "never retries"), "contradiction"),
         (WRITES.format("orders", "billing"), WRITES.format("billing", "orders"), "contradiction"),
         (f"{ONE} See src/pay.py and src/tax.py.", f"{OTHER} See src/pal.py and src/tar.py.", "names"),
         (f"{BASE} {'The dashboard shows it to all. ' * 3}", f"{BASE} {'Alerts are muted by then. ' * 3}", "likeness"),
@@ -103,8 +102,15 @@ async def test_a_guard_keeps_two_apart(pair, one, other, guard):
     assert (report.merges, report.refused) == ((), {guard: 1})
 
 
-async def test_two_that_contradict_are_linked_by_the_tick_and_never_merged(vault, pair):
-    made = await pair(f"{ONE} It waits 30 seconds.", f"{OTHER} It waits 60 seconds.")
+@pytest.mark.parametrize(
+    ("one", "other"),
+    [
+        (f"{ONE} It waits 30 seconds.", f"{OTHER} It waits 60 seconds."),
+        (ONE, OTHER.replace("retries", "never retries")),
+    ],
+)
+async def test_two_that_contradict_are_linked_by_the_tick_and_never_merged(vault, pair, one, other):
+    made = await pair(one, other)
     report = await made.consolidator.merge(None, dry_run=False)
     assert (report.merges, report.refused) == ((), {})
     assert [vault.get(one).superseded_by for one in made.ids] == [None, None]

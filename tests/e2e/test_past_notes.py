@@ -25,7 +25,7 @@ while reply == "wait" and os.getppid() == daemon and not (home / "go").exists():
 print(reply if isinstance(reply, str) else json.dumps(reply))
 """
 SAID = "Migrations by hand only, please, the generator dropped a column once."
-NOTE = {"text": "Database migrations are written by hand only.", "kind": "instruction"}
+NOTE = {"text": "Migrations are by hand only.", "kind": "instruction"}
 
 
 @pytest.fixture(scope="module")
@@ -145,7 +145,7 @@ def test_it_stops_after_so_many_calls_or_when_the_model_fails_and_goes_on_later(
 def test_a_daemon_that_is_killed_while_the_model_reads_goes_on_there(daemon, replies):
     for number in range(2):
         say(daemon, "killed", f"k{number}", f"Task stoat{number}. {SAID}", minutes_ago=90 - number)
-    note = {"notes": [{**NOTE, "text": "A stoat writes migrations by hand only.", "quote": SAID}]}
+    note = {"notes": [{**NOTE, "quote": SAID}]}
     replies(stoat1=note, stoat0="wait")
     project = str(daemon.home / "killed")
     run = daemon._spawn("notes", "--past", "--yes", "--project", project)
