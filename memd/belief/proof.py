@@ -25,14 +25,14 @@ from memd.belief.later import (
 )
 from memd.belief.polarity import WORDS
 from memd.belief.quotes import QuotedPlace, find_quote, strip_unseen, words_of
-from memd.belief.scope import list_measures, list_numbers
+from memd.belief.scope import find_widened, list_measures, list_numbers
 from memd.text import content_stems, fold, is_stop_word, one_line, split_sentences, words
 
 QUOTE_CHARACTERS_MAX = 300
 _TEXT_CHARACTERS_MAX = 600
 """A longer note says more than a quote can prove."""
-FIDELITY_MIN = 0.0
-"""The logarithm of the odds, even ones, from which a note passes for what was said."""
+FIDELITY_MIN = 0.25
+"""The logarithm of the odds from which a note passes for what was said: somewhat above even, because precision comes first."""
 _SHARED_STEMS_MIN = 2
 _SHARED_PART_MIN = 1 / 3
 _SOURCE_WORDS_MIN = 6
@@ -213,15 +213,19 @@ def _judge(
     basis = "\n".join(filter(None, (sentence, proposal)))
     # The “not” of “shouldn't that fail?” denies nothing.
     meant = " ".join(WORDS["request"].sub(" ", one) if _is_question(one) else one for one in stated)
+    is_done = _was_done(sentence, record, said)
     is_undone = bool(proposal) and _is_taken_back(proposal, record, said)
     refused = (
         (refuse("taken back") if is_undone else None)
         or _check_subject(claim, record, said, sentence, about)
         or _check_choice(claim.text, sentence, said)
         or (
-            _check_polarity(claim.text, meant or sentence, proposal)
+            _check_polarity(claim.text, meant or sentence, proposal, is_done=is_done)
+            or (None if proposal else _check_widened(claim.text, meant or sentence, said))
             if proposal or said.asked
-            else _check_fidelity(claim, place._replace(sentence=meant or sentence), record, said)
+            else _check_fidelity(
+                claim.text, place._replace(sentence=meant or sentence), said, is_done=is_done
+            )
         )
         or _check_numbers(claim.text, record, basis)
         or _check_runnable(claim.text, record, basis if said.asked or proposal else sentence)
@@ -487,7 +491,7 @@ def _read_labels(about: str) -> list[tuple[str, str]]:
     return [(match[1], match[2]) for match in WORDS["label"].finditer(about)]
 
 
-def _check_polarity(text: str, sentence: str, proposal: str) -> Unproved | None:
+def _check_polarity(text: str, sentence: str, proposal: str, *, is_done: bool) -> Unproved | None:
     if polarity.is_negated_by(sentence, text):
         return refuse("opposite")
     if (
@@ -499,20 +503,25 @@ def _check_polarity(text: str, sentence: str, proposal: str) -> Unproved | None:
         return refuse("answered no")
     if polarity.find_lost_condition(sentence, text):
         return refuse("condition")
-    if lost := polarity.find_lost_frame(sentence, text):
+    if lost := polarity.find_lost_frame(sentence, text, is_done=is_done):
         return refuse("frame", lost)
     return None
 
 
-def _check_fidelity(
-    claim: QuotedNote, place: QuotedPlace, record: SpokenRecord, said: Said
-) -> Unproved | None:
+def _check_widened(text: str, sentence: str, said: Said) -> Unproved | None:
+    """Refuse what turns an order of the words of a dialogue's answer round, or says of all what it says of one."""
+    if polarity.turns_order(sentence, text):
+        return refuse("turned order")
+    widened = find_widened(sentence, text, "\n".join(said.own))
+    return refuse("widened", _shorten(widened)) if widened else None
+
+
+def _check_fidelity(text: str, place: QuotedPlace, said: Said, *, is_done: bool) -> Unproved | None:
     """Refuse a text that most likely does not say what its quote says.
 
     If it has no other words, the rules of grammar judge; else a model that knows what they object to.
     """
-    text, own = claim.text, record.list_own(said.whole)
-    is_done = _was_done(place.sentence, record, said)
+    own = said.whole
     objections = list_objections(text, place, own, is_done=is_done)
     is_plain = adds_nothing(text, place) or not _LATIN.search(text)
     if is_plain and (objections or repeats(text, place)):

@@ -73,6 +73,8 @@ HOSTILE = {
     "another's habit": (said("my flatmate always rebases his branches"), QuotedNote("Always rebase branches.", "always rebases his branches")),
     "another's habit in Russian": (said("мой коллега всегда делает rebase"), QuotedNote("Всегда делать rebase.", "всегда делает rebase")),
     "many people's habit": (said("most teams keep secrets in env files"), QuotedNote("Keep secrets in env files.", "keep secrets in env files")),
+    "an answer widened": (dialogue("What is it that we do with branches?", OPTIONS, "squash the docs branch"), QuotedNote("Every branch is squashed.", "squash the docs branch")),
+    "an answer turned round": (dialogue("What is signed?", OPTIONS, "sign the binaries before the archives"), QuotedNote("Sign the archives before the binaries.", "sign the binaries before the archives")),
     "a supposition": (said("if we used kafka we would never poll the table"), QuotedNote("Never poll the table; kafka is used.", "if we used kafka we would never poll the table")),
     "a supposition in French": (said("si on avait kafka, on ne ferait jamais de polling"), QuotedNote("Ne jamais faire de polling.", "on ne ferait jamais de polling")),
     "a habit that is over": (said("we used to deploy by hand"), QuotedNote("Deploy by hand.", "deploy by hand")),
