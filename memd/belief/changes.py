@@ -352,7 +352,6 @@ GIVEN_UP = frozenset({("instead", "of"), ("rather", "than"), ("in", "place", "of
 _CHOOSING, _DROPPING = list_keys("choosing verbs"), list_keys("dropping verbs")
 CHOICE_WORDS = _CHOOSING | _DROPPING | frozenset(mark for marks in GIVEN_UP for mark in marks)
 """Words that say that one thing is chosen and another given up, not which."""
-_BEFORE_CHOICE = list_keys("before a choice")
 _REASONS = frozenset({"because", "since"})
 _FRAME_MIN, _SLOT_MAX = 2, 3
 """Content words that say what an order is about; words of a value."""

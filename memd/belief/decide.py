@@ -15,12 +15,15 @@ from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 
 from memd.belief.changes import ValueChange, find_replaced_order, find_value_change, says_turn
-from memd.belief.claims import Claims, parse_claims, parse_statement
-from memd.belief.compare import SWAPPED, Agreement, Comparison, Difference, compare_claims
+from memd.belief.claims import Claims, parse_claims, parse_statement, statement_text
+from memd.belief.compare import SWAPPED, Agreement, Comparison, Difference, compare, compare_claims
 from memd.belief.moves import find_moved
+from memd.belief.notes import split_note
+from memd.belief.polarity import WORDS
 from memd.belief.standing import find_objection, holds_alike
 from memd.belief.turns import find_ended
 from memd.models import Draft, EdgeType, Kind, Summary, Tier
+from memd.text import content_stems, normalised
 
 CLAIM_KINDS = frozenset({Kind.DECISION, Kind.INSTRUCTION, Kind.PREFERENCE, Kind.FACT})
 """Kinds that state how things are or shall be, so that two of them can contradict each other."""
@@ -45,6 +48,8 @@ _SAME_SUBJECT_OVERLAP_MIN = 0.7
 """Share of content words from which two texts that differ in a value have the same subject."""
 _SAME_WORDS_OVERLAP_MIN = 0.9
 """The same for a word that only one text has, such as `not`: from here it denies what both state."""
+_TWINS_SHARED_MIN = 0.6
+"""The share of the words of each of two texts of one quote that the other has, too: else they are two parts of it."""
 _OUTRANKED = "speaker"
 """The aspect of a newer memory whose speaker may not replace the older one."""
 _TIER_RANKS = {tier: rank for rank, tier in enumerate(Tier)}
@@ -255,3 +260,19 @@ def _is_opposed(comparison: Comparison) -> bool:
         or (one.aspect in _DENIAL_ASPECTS and ((one.was and one.now) or is_same_words))
         for one in comparison.differences
     )
+
+
+def are_twins(one: tuple[str, str], other: tuple[str, str]) -> bool:
+    """Return whether two memories, (title, body), say the same, or one is a proved note of the words that the other has."""
+    texts = [statement_text(*each) for each in (one, other)]
+    if compare(*texts).is_equal:
+        return True
+    said = [split_note(body).said for _, body in (one, other)]
+    if not any(said):
+        return False
+    quotes = [f" {normalised(quote or text)} " for quote, text in zip(said, texts, strict=True)]
+    if not (quotes[0] in quotes[1] or quotes[1] in quotes[0]):
+        return False
+    mains = (WORDS["reason"].split(title, maxsplit=1)[0] for title, _ in (one, other))
+    mine, theirs = (frozenset(content_stems(main)) for main in mains)
+    return len(mine & theirs) >= _TWINS_SHARED_MIN * max(len(mine), len(theirs))

@@ -11,13 +11,12 @@ from collections.abc import Iterable, Sequence
 from memd.belief.changes import CHANGED_VALUE_RULE, CHOICE_WORDS
 from memd.belief.claims import parse_statement, statement_text
 from memd.belief.compare import compare_claims
-from memd.belief.decide import VALUE_KINDS, CandidatePair, decide, find_change
+from memd.belief.decide import VALUE_KINDS, CandidatePair, are_twins, decide, find_change
 from memd.belief.later import find_contradiction
 from memd.belief.moves import name_placed
 from memd.belief.proof import Backing, Proof, count_turns
 from memd.belief.standing import authority_of, find_objection, holds_alike
 from memd.belief.turns import name_ended
-from memd.belief.twins import are_twins
 from memd.errors import BadRequest
 from memd.models import NOTED, Authority, EdgeType, EventKind, Kind, Summary, Supersession
 from memd.store import events, judgments, links, summaries

@@ -95,6 +95,14 @@ def blank_quotes(sentence: str) -> str:
     return _QUOTES.sub(lambda match: " " * len(match.group()), sentence)
 
 
+QUESTION_MARKS = ("?", "？", "؟", "\u037e")
+
+
+def asks_by_mark(text: str) -> bool:
+    """Return whether a text ends with the question mark of some script."""
+    return text.rstrip("\"')”» \n").endswith(QUESTION_MARKS)
+
+
 def is_question(sentence: str) -> bool:
     """Return whether this asks rather than says."""
     if sentence.rstrip("\"')”» ").endswith("?"):

@@ -34,7 +34,6 @@ _REPEATED_JACCARD = 0.7
 _ASIDE_CHARACTERS = 300
 """An answer of fewer characters, for which nothing was looked at or done and which asks back or is to a pasted text, only
 carries on: of 12 such turns readers found one worth a memory of its own, and six worth none."""
-_QUESTION_MARKS = ("?", "\uff1f", "\u061f")
 _CONTINUING = frozenset((EventKind.TOOL_RESULT, EventKind.STOP, EventKind.AGENT_TEXT))
 """Kinds of events with which a turn may begin that nobody has prompted."""
 
@@ -96,7 +95,7 @@ def find_continued(
         return None
     # A question begins something, and so does a complaint that disputes the fix before it.
     utterance = Utterance(turn.event_id, turn.at, turn.prompt, "User")
-    is_own = said.endswith(_QUESTION_MARKS) or find_denials(utterance)
+    is_own = said.endswith(sentences.QUESTION_MARKS) or find_denials(utterance)
     return None if is_own else (heard, "follows")
 
 
@@ -104,7 +103,9 @@ def _is_aside(said: str, answer: str) -> bool:
     """Return whether an answer for which nothing was done says little: it asks back, or is to a text that nobody typed."""
     if not 0 < len(answer) < _ASIDE_CHARACTERS:
         return False
-    asks_back = any(mark in answer for mark in _QUESTION_MARKS) or offers.list_labelled(answer)
+    asks_back = any(mark in answer for mark in sentences.QUESTION_MARKS) or offers.list_labelled(
+        answer
+    )
     return bool(asks_back) or not read_own_sentences(said)
 
 

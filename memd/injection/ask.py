@@ -14,6 +14,7 @@ from itertools import islice, pairwise
 from memd.belief.rejections import leave_retracted
 from memd.config import NotesConfig
 from memd.distill.episodes import EpisodeContext, Story, read_story
+from memd.distill.text import asks_by_mark
 from memd.injection.learned import LIKELY_MIN, ExchangeForm, SaidSentence, choose_said, estimate
 from memd.models import STATED_KINDS, EventKind, Session
 from memd.store import events, projects, session_context, usage
@@ -31,7 +32,6 @@ ASK_TOKENS = 100
 """Of an ask, at most."""
 _REMINDERS_MAX, _REMINDER_CHARACTERS = 2, 60
 _REMINDERS_READ = 12
-_QUESTION_MARKS = ("?", "？", "؟", "\u037e")
 _PAST_PART = 0.5
 """Less must be expected of what is about to be out of reach: before a compaction, or in a session that has ended."""
 _PAST_SESSIONS, _PAST_SENTENCES_MAX, _PAST_CHARACTERS = 6, 3, 110
@@ -192,6 +192,6 @@ def _list_reminders(
     ]
     known = session_context.newest_titles(tx, (project_id,), _KNOWN_MAX, STATED_KINDS)
     likely = choose_said(said, known, _REMINDERS_READ, LIKELY_MIN)
-    told = [(one.at, one.text) for one in likely if not one.text.endswith(_QUESTION_MARKS)]
+    told = [(one.at, one.text) for one in likely if not asks_by_mark(one.text)]
     wanted = islice(leave_retracted(tx, told, project_id), most)
     return "; ".join(f"“{one_line(text, characters)}”" for text in wanted)

@@ -16,9 +16,8 @@ from dataclasses import dataclass, field, replace
 
 from memd.belief.claims import statement_text
 from memd.belief.compare import compare
-from memd.belief.decide import VALUE_KINDS
+from memd.belief.decide import VALUE_KINDS, are_twins
 from memd.belief.notes import show_said
-from memd.belief.twins import are_twins
 from memd.models import CLOCK_SKEW_MAX_MS, Authority, Kind
 from memd.store.types import ContextCandidate
 from memd.text import content_stems, normalised, one_line, split_sentences

@@ -102,7 +102,7 @@ def find_rules(
     """Find the rules for a task: those of a place that it names, those on its subject, those without a place."""
     roots, about = _list_roots(here, moment), set(content_stems(task))
     ranked: list[tuple[int, ContextCandidate]] = []
-    for one in filterfalse(start.is_claim, start.read_rules(tx, here, now)):
+    for one in filterfalse(start.is_unproved, start.read_rules(tx, here, now)):
         is_placed = any(tag.startswith((OF_FILE, OF_COMMAND)) for tag in one.tags)
         if is_placed and not find_mentioned(one.tags, task, roots):
             continue

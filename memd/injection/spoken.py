@@ -13,7 +13,7 @@ from memd.belief.decide import changes_sentence
 from memd.belief.rejections import leave_retracted
 from memd.distill.episodes import EpisodeContext, read_story
 from memd.distill.own_words import VERBS
-from memd.distill.text import strip_politeness
+from memd.distill.text import asks_by_mark, strip_politeness
 from memd.distill.vetoes import is_for_this_time
 from memd.injection import lines
 from memd.injection.later import LaterWords, find_later
@@ -45,7 +45,6 @@ _OF_ONE_CHANGE = re.compile(
     re.IGNORECASE,
 )
 """Talk of one change on its way, which arrives."""
-_QUESTION_MARKS = ("?", "？", "؟", "\u037e")
 
 
 def choose_late(  # noqa: PLR0913  # what is known besides
@@ -65,7 +64,7 @@ def choose_late(  # noqa: PLR0913  # what is known besides
         one
         for one in likely
         if read_prompt(one.text).text
-        and not _is_question(one.text)
+        and not asks_by_mark(one.text)
         and not is_for_this_time(one.text)
         and lines.stands_alone(one.text)
         and (lines.limits(one.text) or _says_enough(one.text))
@@ -155,7 +154,7 @@ def _is_answer(tx: Connection, said: SaidSentence) -> bool:
         return False
     heard = events.last_answer(tx, said.session_id, said.at)
     text = "" if heard is None else str(heard.payload.get("last_assistant_message") or heard.payload.get("text"))  # fmt: skip
-    return _is_question(text.rstrip())
+    return asks_by_mark(text)
 
 
 def read_late_prompts(
@@ -191,12 +190,8 @@ def read_own_words(  # noqa: PLR0913  # what is known besides
     typed = [one for one in _read_typed(tx, session_id, now, _PROMPTS) if one.at > since]
     said = choose_said(typed, (*known, *(one.text for one in new)), _PROMPTS)
     # What was asked was answered.
-    chosen = (*new, *(one for one in said if not _is_question(one.text)))
+    chosen = (*new, *(one for one in said if not asks_by_mark(one.text)))
     return leave_rejected(tx, chosen[:limit], project_id)
-
-
-def _is_question(text: str) -> bool:
-    return text.rstrip("\"')”» ").endswith(_QUESTION_MARKS)
 
 
 def _read_typed(tx: Connection, session_id: int, now: int, limit: int) -> list[SaidSentence]:

@@ -36,7 +36,7 @@ _WORK_KINDS = (Kind.CHANGE, Kind.FIX, Kind.DISCOVERY, Kind.FAILURE)
 DECISIONS_HEADING = "Decisions"
 FACTS_HEADING = "Known"
 TASKS_HEADING = "Open tasks"
-CLAIMS_HEADING = "Claimed by an agent, not proved to be the user's word"
+UNPROVED_HEADING = "Claimed by an agent, not proved to be the user's word"
 WORK_HEADING = "Left open or done last"
 OWN_HEADING = "From this session"
 OPEN_HEADING = "Left open in this session"
@@ -301,7 +301,7 @@ def read_rules(tx: Connection, here: SessionState, now: int) -> tuple[ContextCan
     return _once_each((*rules, *standing))
 
 
-def is_claim(one: ContextCandidate) -> bool:
+def is_unproved(one: ContextCandidate) -> bool:
     """Return whether a rule or decision is only what an agent of this machine says: nobody proved it, and nobody pinned it."""
     is_of_team = bool(one.author)
     return one.authority < Authority.USER_TOLD and not (one.is_pinned or is_of_team)
@@ -411,11 +411,13 @@ def _read_project_groups(
     work = _once_each((*failures, *lines.gather_open(lines.drop_done(stood))))
     decided = _once_each(decisions)
     groups = [
-        CandidateGroup(RULES_HEADING, tuple(filterfalse(is_claim, rules)), stands=True),
-        CandidateGroup(DECISIONS_HEADING, tuple(filterfalse(is_claim, decided)), stands=True),
+        CandidateGroup(RULES_HEADING, tuple(filterfalse(is_unproved, rules)), stands=True),
+        CandidateGroup(DECISIONS_HEADING, tuple(filterfalse(is_unproved, decided)), stands=True),
         CandidateGroup(FACTS_HEADING, _once_each(known), stands=True),
         CandidateGroup(TASKS_HEADING, tuple(read_standing(Kind.TASK)), stands=True),
-        CandidateGroup(CLAIMS_HEADING, tuple(filter(is_claim, (*rules, *decided))), stands=True),
+        CandidateGroup(
+            UNPROVED_HEADING, tuple(filter(is_unproved, (*rules, *decided))), stands=True
+        ),
         CandidateGroup(WORK_HEADING, work, is_by_time=True, limit=_WORK_MAX),
     ]
     bodies = session_context.turn_bodies(tx, [one.id for one in failures])

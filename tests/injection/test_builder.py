@@ -241,7 +241,7 @@ async def test_an_index_has_every_group(vault):
         (start.DECISIONS_HEADING, choice),
         (start.FACTS_HEADING, noted),
         (start.TASKS_HEADING, task),
-        (start.CLAIMS_HEADING, claimed),
+        (start.UNPROVED_HEADING, claimed),
         (start.WORK_HEADING, failed),
         (start.WORK_HEADING, last),
     ]
