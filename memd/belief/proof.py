@@ -24,19 +24,26 @@ from memd.belief.later import (
     weighs,
 )
 from memd.belief.polarity import WORDS
-from memd.belief.quotes import QuotedPlace, find_quote, strip_unseen, words_of
+from memd.belief.quotes import (
+    QuotedPlace,
+    content_of,
+    count_shared,
+    find_quote,
+    has_run,
+    has_words,
+    says_alike,
+    shares_content,
+    strip_unseen,
+    words_of,
+)
 from memd.belief.scope import find_widened, list_measures, list_numbers
-from memd.text import content_stems, fold, is_stop_word, one_line, split_sentences, words
+from memd.text import fold, is_stop_word, one_line, split_sentences, words
 
 QUOTE_CHARACTERS_MAX = 300
 _TEXT_CHARACTERS_MAX = 600
 """A longer note says more than a quote can prove."""
 FIDELITY_MIN = 0.25
 """The logarithm of the odds from which a note passes for what was said: somewhat above even, because precision comes first."""
-_SHARED_STEMS_MIN = 2
-_SHARED_PART_MIN = 1 / 3
-_SOURCE_WORDS_MIN = 6
-"""A run of this many words that also stands in a tool's output is that output's."""
 _LOOK_ALIKE = "\u0370-\u03ff\u0400-\u052f\u13a0-\u13ff\uff21-\uff5a"
 MIXED_WORD = re.compile(
     rf"[^\W\d_]*(?:[A-Za-z][^\W\d_]*[{_LOOK_ALIKE}]|[{_LOOK_ALIKE}][^\W\d_]*[A-Za-z])[^\W\d_]*"
@@ -184,7 +191,7 @@ def _judge(
 ) -> Proof | Unproved:
     """Judge a note by the sentences that its quote was found in."""
     sentence, before, behind, following = place
-    if any(_has_run(words_of(sentence), output) for output in record.outputs_before(said.at)):
+    if any(has_run(words_of(sentence), output) for output in record.outputs_before(said.at)):
         return refuse("in an output")
     lead, colon, _ = sentence.partition(":")
     is_mentioned = bool(colon) and polarity.introduces_text(lead, claim.text)
@@ -196,7 +203,7 @@ def _judge(
     stated = [one for one in parts if not _is_asked(one, record, said)]
     asked = " ".join(one for one in parts if one not in stated)
     is_asked = WORDS["request"].search(asked) is not None and (
-        _count_shared(claim.text, asked) > _count_shared(claim.text, " ".join(stated))
+        count_shared(claim.text, asked) > count_shared(claim.text, " ".join(stated))
     )
     is_settled = stated and parts[0] not in stated
     is_unmarked = not is_settled and _asks_by_order(sentence, before, behind)
@@ -263,7 +270,7 @@ def _is_taken_back(sentence: str, record: SpokenRecord, said: Said) -> bool:
         answers = bool(between) and _QUESTION_END.search(between[-1]) is not None
         for at, one in enumerate(filter(words, split_sentences(after.whole))):
             is_no = number == at == 0 and not answers and polarity.begins_with_denial(one)
-            if is_no and _count_shared(one, sentence) > 0:
+            if is_no and count_shared(one, sentence) > 0:
                 return True
             is_new = number == 0 and not answers and replaces_number(one, sentence)
             if is_new or (not _is_question(one) and takes_back(one, sentence)):
@@ -274,7 +281,7 @@ def _is_taken_back(sentence: str, record: SpokenRecord, said: Said) -> bool:
 def _drop_mentioned_code(sentence: str, text: str) -> str:
     """Drop the code of a sentence that its text does not name as such: a string that is spoken of says nothing."""
     return WORDS["code"].sub(
-        lambda found: found[0] if _has_words(text, words_of(found[1])) else " ", sentence
+        lambda found: found[0] if has_words(text, words_of(found[1])) else " ", sentence
     )
 
 
@@ -303,7 +310,7 @@ def _was_reported(sentence: str, record: SpokenRecord, said: Said) -> bool:
     """Return whether the agent said of what was suggested that it did it, or in a word or two that it is done."""
     after = next(one for one in record.said if _when(one) > _when(said))
     told = [one.text for one in record.spoken if _when(said) < _when(one) < _when(after)]
-    return any(len(words(one)) <= _TAG_WORDS_MAX or _count_shared(one, sentence) for one in told)
+    return any(len(words(one)) <= _TAG_WORDS_MAX or count_shared(one, sentence) for one in told)
 
 
 def _was_done(sentence: str, record: SpokenRecord, said: Said) -> bool:
@@ -324,13 +331,13 @@ def _was_done(sentence: str, record: SpokenRecord, said: Said) -> bool:
 
 def _explain_missing(claim: QuotedNote, record: SpokenRecord) -> Unproved:
     wanted = words_of(claim.quote)
-    if any(_has_words(one.whole, wanted) for one in record.said):
+    if any(has_words(one.whole, wanted) for one in record.said):
         return refuse("pasted")
-    proposed = [one for one in record.spoken if _has_words(one.text, wanted)]
+    proposed = [one for one in record.spoken if has_words(one.text, wanted)]
     if proposed:
         return _explain_own_words(claim, record, proposed[-1])
-    if any(_has_words(one, wanted) for _, one in record.outputs):
-        seen = Backing(_shorten(claim.quote)) if _shares_content(claim.text, claim.quote) else None
+    if any(has_words(one, wanted) for _, one in record.outputs):
+        seen = Backing(_shorten(claim.quote)) if shares_content(claim.text, claim.quote) else None
         return refuse("a tool's", evidence=seen)
     return refuse("unknown", is_unknown=True)
 
@@ -340,7 +347,7 @@ def _explain_own_words(claim: QuotedNote, record: SpokenRecord, proposed: Spoken
     since = [one.whole for one in record.said if _when(one) > _when(proposed)]
     turned = find_contradiction(claim.quote, since)
     is_negated = turned or polarity.is_negated_by(claim.quote, claim.text)
-    if is_negated or not _shares_content(claim.text, claim.quote):
+    if is_negated or not shares_content(claim.text, claim.quote):
         return refuse("the agent's", ", and he contradicted them" if turned else "")
     if not since:
         return refuse("the agent's", ", and he has not answered yet")
@@ -361,24 +368,24 @@ def _find_about(claim: QuotedNote, record: SpokenRecord, said: Said) -> Spoken |
     wanted = words_of(claim.about)
     if said.asked:
         offered = "\n".join([said.asked, *(f"{label} {text}" for label, text in said.offered)])
-        if _has_words(offered, wanted):
+        if has_words(offered, wanted):
             return Spoken(said.event_id, said.at, claim.about, said.offered)
     before = [one for one in record.spoken if _when(one) < _when(said)]
     earlier = [one for one in record.said if _when(one) < _when(said)]
     since = _when(earlier[-1]) if earlier else (0, 0)
     turn = [one for one in before if _when(one) > since]
-    found = next((one for one in reversed(turn) if _has_words(one.text, wanted)), None)
+    found = next((one for one in reversed(turn) if has_words(one.text, wanted)), None)
     if found is None and earlier and turn and _answers_himself(claim, earlier[-1], said, turn[-1]):
         found = Spoken(earlier[-1].event_id, earlier[-1].at, claim.about)
     if found is None:
-        is_older = any(_has_words(one.text, wanted) for one in before)
+        is_older = any(has_words(one.text, wanted) for one in before)
         unsaid = "not in the agent's messages before his answer"
         where = "not what he answered" if is_older else unsaid
         return refuse("about", where)
     if polarity.is_assent("\n".join(said.own)) and _asks_another(found.text, claim.about):
         return refuse("about", "not what he answered: the message ended with another question")
     outputs = record.outputs_before(said.at)
-    if any(_has_run(wanted, one) or _says_alike(claim.about, one) for one in outputs):
+    if any(has_run(wanted, one) or says_alike(claim.about, one) for one in outputs):
         return refuse("about in an output")
     labels = _read_labels(claim.about)
     options = found.offered or tuple(labels or _read_labels(found.text))
@@ -390,7 +397,7 @@ def _find_about(claim: QuotedNote, record: SpokenRecord, said: Said) -> Spoken |
 def _answers_himself(claim: QuotedNote, asked: Said, said: Said, between: Spoken) -> bool:
     """Return whether `about` is the user's own question, to which the agent did not say no, and which he now answers."""
     answer = split_sentences(between.text)
-    is_own = _has_words("\n".join(asked.own), words_of(claim.about))
+    is_own = has_words("\n".join(asked.own), words_of(claim.about))
     is_open = not any(weighs(one, claim.about) for one in answer)
     return is_own and is_open and not polarity.begins_with_denial("\n".join(said.own))
 
@@ -399,11 +406,11 @@ def _asks_another(message: str, about: str) -> bool:
     """Return whether a message ends, in a paragraph of its own, with a question about something else than `about`."""
     paragraph = message.strip().rpartition("\n\n")[2]
     question = split_sentences(paragraph)[-1] if paragraph else ""
-    if not _QUESTION_END.search(question) or _has_words(paragraph, words_of(about)):
+    if not _QUESTION_END.search(question) or has_words(paragraph, words_of(about)):
         return False
     idle = polarity.STEERING | polarity.list_folded("modals")
     asked = [token for token in words_of(question) if token not in idle]
-    is_other = not _content(question) & _content(about) and not all(map(is_stop_word, asked))
+    is_other = not content_of(question) & content_of(about) and not all(map(is_stop_word, asked))
     return is_other and polarity.ANAPHORS.isdisjoint(asked)
 
 
@@ -412,14 +419,14 @@ def _check_subject(
 ) -> Unproved | None:
     """Refuse a note that is about something else than the quote, or than the proposal that it agrees to."""
     proposal = about.text if about else ""
-    basis = _content(f"{sentence}\n{proposal}\n{said.asked}")
+    basis = content_of(f"{sentence}\n{proposal}\n{said.asked}")
     for one in split_sentences(claim.text):
-        if (content := _content(one)) and not content & basis:
+        if (content := content_of(one)) and not content & basis:
             return refuse("another matter", _shorten(one))
     own = f"{said.asked}\n{sentence}"
-    is_about = _shares_content(claim.text, sentence if about else own)
+    is_about = shares_content(claim.text, sentence if about else own)
     if about is None and not said.asked:
-        is_about = bool(_content(claim.text) & basis)  # fidelity says the rest
+        is_about = bool(content_of(claim.text) & basis)  # fidelity says the rest
     return None if is_about else _check_answer(claim, record, said, sentence, about)
 
 
@@ -429,7 +436,7 @@ def _check_answer(
     """Refuse a note whose subject stands in the proposal alone, unless the quote agrees to it or chooses it."""
     if about is None:
         return refuse("not about it")
-    if not _shares_content(claim.text, about.text):
+    if not shares_content(claim.text, about.text):
         return refuse("about neither")
     is_choice = _chooses_option(sentence, claim, said, about) or any(
         names_alternative(sentence, one.text, claim.about)
@@ -452,13 +459,13 @@ def _chooses_option(sentence: str, claim: QuotedNote, said: Said, about: Spoken)
         affirmed = " ".join(polarity.list_affirmed(text)) or text
         if not any(map(polarity.name_content, chosen)):
             return True  # “both”: what stands above it
-        worth = max(_count_shared(affirmed, what) for what in chosen)
-        return worth > max((_count_shared(affirmed, what) for what in others), default=0)
+        worth = max(count_shared(affirmed, what) for what in chosen)
+        return worth > max((count_shared(affirmed, what) for what in others), default=0)
     return (
         bool(tokens)
         and len(tokens) <= _CHOICE_WORDS_MAX
         and not polarity.has_negation(sentence)
-        and _shares_content(sentence, about.text)
+        and shares_content(sentence, about.text)
     )
 
 
@@ -496,7 +503,7 @@ def _check_polarity(text: str, sentence: str, proposal: str, *, is_done: bool) -
         return refuse("opposite")
     if (
         proposal
-        and not _shares_content(text, sentence)
+        and not shares_content(text, sentence)
         and polarity.has_negation(sentence)
         and not polarity.has_negation(text)
     ):
@@ -540,11 +547,11 @@ def _check_choice(text: str, sentence: str, said: Said) -> Unproved | None:
     chosen = labels.get(fold(sentence))
     if chosen is None:
         return None
-    own = _content(chosen)
-    worth = len(own & _content(text))
+    own = content_of(chosen)
+    worth = len(own & content_of(text))
     for label, other in labels.items():
-        theirs = _content(other) - own - _content(said.asked)
-        if label != fold(sentence) and len(theirs & _content(text)) > worth:
+        theirs = content_of(other) - own - content_of(said.asked)
+        if label != fold(sentence) and len(theirs & content_of(text)) > worth:
             return refuse("other option")
     return None
 
@@ -571,54 +578,6 @@ def _check_runnable(text: str, record: SpokenRecord, basis: str) -> Unproved | N
             continue
         return refuse("runnable", thing)
     return None
-
-
-def _shares_content(text: str, other: str) -> bool:
-    """Return whether two texts are about the same: they share two content words, or a third of those of `other`."""
-    wanted, found = _content(other), _content(text)
-    shared = len(wanted & found)
-    return shared >= _SHARED_STEMS_MIN or (shared > 0 and shared >= len(wanted) * _SHARED_PART_MIN)
-
-
-def _content(text: str) -> frozenset[str]:
-    return frozenset(content_stems(text))
-
-
-def _count_shared(text: str, other: str) -> int:
-    return len(_content(text) & _content(other))
-
-
-def _has_words(text: str, wanted: Sequence[str]) -> bool:
-    """Return whether these words stand in a row in a text."""
-    return bool(wanted) and _join_words(wanted) in _join_words(words_of(text))
-
-
-def _has_run(tokens: Sequence[str], output: str) -> bool:
-    """Return whether the least run of these words that counts stands in a tool's output."""
-    there = _join_words(words_of(output))
-    starts = range(len(tokens) - _SOURCE_WORDS_MIN + 1)
-    return any(_join_words(tokens[at : at + _SOURCE_WORDS_MIN]) in there for at in starts)
-
-
-def _join_words(tokens: Sequence[str]) -> str:
-    return f" {' '.join(tokens)} "
-
-
-_ALIKE_MIN, _ALIKE_STEMS_MIN = 0.75, 3
-_ALIKE_LINES = 2
-
-
-def _says_alike(text: str, output: str) -> bool:
-    """Return whether a few sentences in a row of a tool's output have most of the content words of a text."""
-    wanted = _content(text)
-    if len(wanted) < _ALIKE_STEMS_MIN:
-        return False
-    there = [_content(one) & wanted for one in split_sentences(output)]
-    return any(
-        len(frozenset().union(*there[at : at + _ALIKE_LINES])) >= _ALIKE_MIN * len(wanted)
-        for at in range(len(there))
-        if there[at]
-    )
 
 
 def _shorten(text: str) -> str:

@@ -1,4 +1,4 @@
-"""Find in what somebody typed the words that another quotes of it. Pure.
+"""Find in what somebody typed the words that another quotes of it, and what two texts have in common. Pure.
 
 Who quotes mends: an apostrophe, an umlaut, a slip of the keyboard, and leaves out what stands between (“…”). What is
 found are whole sentences in the record's own wording, so a mended word proves no more than what was typed.
@@ -12,6 +12,7 @@ from typing import NamedTuple
 from memd.belief import polarity
 from memd.text import (
     WORD,
+    content_stems,
     find_sentence_ends,
     fold,
     is_stop_word,
@@ -27,6 +28,12 @@ _UMLAUTS = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "Ä": "Ae", "Ö": 
 _QU = re.compile(r"(?i)(?:\w*qu)['’](?=\w)")
 _SLIP_LETTERS_MIN, _SLIP_WORDS_MIN = 4, 5
 """A shorter word, and one of fewer words of a quote, is read as it stands."""
+_SHARED_STEMS_MIN = 2
+_SHARED_PART_MIN = 1 / 3
+_SOURCE_WORDS_MIN = 6
+"""A run of this many words that also stands in a tool's output is that output's."""
+_ALIKE_MIN, _ALIKE_STEMS_MIN = 0.75, 3
+_ALIKE_LINES = 2
 
 
 class QuotedPlace(NamedTuple):
@@ -141,3 +148,49 @@ def _widen_to_sentences(text: str, start: int, end: int) -> tuple[int, int]:
     first = max(one for one in ends if one <= start)
     indent = len(text[first:start]) - len(text[first:start].lstrip())
     return first + indent, min((one for one in ends if one >= end), default=len(text))
+
+
+def shares_content(text: str, other: str) -> bool:
+    """Return whether two texts are about the same: they share two content words, or a third of those of `other`."""
+    wanted, found = content_of(other), content_of(text)
+    shared = len(wanted & found)
+    return shared >= _SHARED_STEMS_MIN or (shared > 0 and shared >= len(wanted) * _SHARED_PART_MIN)
+
+
+def content_of(text: str) -> frozenset[str]:
+    """Return the stems of a text's content words."""
+    return frozenset(content_stems(text))
+
+
+def count_shared(text: str, other: str) -> int:
+    """Count the content words that two texts share."""
+    return len(content_of(text) & content_of(other))
+
+
+def has_words(text: str, wanted: Sequence[str]) -> bool:
+    """Return whether these words stand in a row in a text."""
+    return bool(wanted) and _join_words(wanted) in _join_words(words_of(text))
+
+
+def has_run(tokens: Sequence[str], output: str) -> bool:
+    """Return whether the least run of these words that counts stands in a tool's output."""
+    there = _join_words(words_of(output))
+    starts = range(len(tokens) - _SOURCE_WORDS_MIN + 1)
+    return any(_join_words(tokens[at : at + _SOURCE_WORDS_MIN]) in there for at in starts)
+
+
+def _join_words(tokens: Sequence[str]) -> str:
+    return f" {' '.join(tokens)} "
+
+
+def says_alike(text: str, output: str) -> bool:
+    """Return whether a few sentences in a row of a tool's output have most of the content words of a text."""
+    wanted = content_of(text)
+    if len(wanted) < _ALIKE_STEMS_MIN:
+        return False
+    there = [content_of(one) & wanted for one in split_sentences(output)]
+    return any(
+        len(frozenset().union(*there[at : at + _ALIKE_LINES])) >= _ALIKE_MIN * len(wanted)
+        for at in range(len(there))
+        if there[at]
+    )

@@ -16,8 +16,8 @@ from memd.injection.learned import SaidSentence, quote_own, weigh
 from memd.machine_text import is_machine_text
 from memd.text import content_stems, fold, is_stop_word, one_line, stem, words
 
-LIKELY_MIN = -0.2
-"""The logarithm of the odds from which later words are told beside what was said before."""
+LIKELY_MIN = 0.0
+"""The logarithm of the odds, even ones, from which later words are told beside what was said before."""
 _PARTS_CACHED, _PAIRS_CACHED = 512, 4_096
 _PROMPT_CHARACTERS_MAX = 3_000
 _WHOLE_WORDS_MAX = 60
