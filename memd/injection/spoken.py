@@ -33,6 +33,8 @@ from memd.text import content_stems, first_word, one_line
 
 _SESSIONS, _PROMPTS = 10, 40
 _WORK_MAX = 200
+_LIKELY_FOR_EACH = 2
+"""Likely sentences that are looked at for each that may be told: half of them steer, ask or were done."""
 _ANSWER_WORDS_MAX = 4
 """Content words of an answer that says little without its question."""
 _CONTENT_MIN = 5
@@ -58,8 +60,7 @@ def choose_late(  # noqa: PLR0913  # what is known besides
     now: int,
 ) -> tuple[SaidSentence, ...]:
     """Choose the likeliest sentences of these prompts; `noted`: what may overrule them."""
-    likely = choose_said(prompts, known, limit, LIKELY_MIN)
-    # What only steers, as `commit and push` does, asks or was done is no reason to show one that is less likely.
+    likely = choose_said(prompts, known, _LIKELY_FOR_EACH * limit, LIKELY_MIN)
     chosen = [
         one
         for one in likely
@@ -81,7 +82,7 @@ def choose_late(  # noqa: PLR0913  # what is known besides
         return lines.limits(one.text) or not lines.is_done(one.text, own)
 
     standing = _leave_overruled(list(filter(stands, chosen)), noted, project_id)
-    return leave_rejected(tx, standing, project_id)
+    return leave_rejected(tx, standing, project_id)[:limit]
 
 
 def _says_enough(text: str) -> bool:
