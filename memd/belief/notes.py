@@ -6,7 +6,7 @@ A proved note has two parts, and is shown with both: what the agent says, and wh
 import json
 import re
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from memd.text import one_line
@@ -17,6 +17,8 @@ _LABELS_OF = {
     "said": "Said",
     "proved": "Proved",
     "quoted": "Quoted, not proved",
+    "heard": "Said, but not surely that",
+    "refuted": "Not his word, because",
     "about": "About",
     "stood": "Proposed, and left standing",
     "seen": "Seen in a tool's output",
@@ -24,7 +26,7 @@ _LABELS_OF = {
     "check": "Check",
 }
 """Field of a note → how its line begins, in their order."""
-_IN_QUOTES = frozenset({"said", "quoted", "about", "stood", "seen"})
+_IN_QUOTES = frozenset({"said", "quoted", "heard", "about", "stood", "seen"})
 _LABELS = f"(?:{'|'.join(_LABELS_OF.values())})"
 _PARTS = re.compile(rf"\n\n(?=(?:{_LABELS}: .*(?:\n|\Z))+\Z)")
 _PART = re.compile(rf"^({_LABELS}): (?:“(.*)”|(.*))$", re.MULTILINE)
@@ -40,13 +42,17 @@ _QUOTED_WORDS_MIN = 3
 
 @dataclass(frozen=True, slots=True)
 class Note:
-    """A note in its parts. `said` and `about` are proved, `quoted` was not found in anybody's words."""
+    """A note in its parts. `said` and `about` are proved; `quoted` proves nothing."""
 
     text: str
     why: str = ""
     said: str = ""
     about: str = ""
     quoted: str = ""
+    heard: str = ""
+    """The user's sentence that has the quoted words, and does not surely say what the text says."""
+    refuted: str = ""
+    """Why the quoted words state nothing of the user's."""
     stood: str = ""
     """The agent's own proposal that the user let stand and built on."""
     seen: str = ""
@@ -67,6 +73,62 @@ class Note:
             if (said := " ".join(getattr(self, name).split()))
         ]
         return "\n\n".join(filter(None, (text, "\n".join(parts))))
+
+
+@dataclass(frozen=True, slots=True)
+class QuotedNote:
+    """A note, and the words by which the agent proves it."""
+
+    text: str
+    quote: str
+    about: str = ""
+
+
+@dataclass(frozen=True, slots=True)
+class Proof:
+    """The user said it: where, and in which words. The quote is the record's, and a whole sentence."""
+
+    event_id: int
+    at: int
+    quote: str
+    about: str = ""
+    about_event_id: int | None = None
+
+
+@dataclass(frozen=True, slots=True)
+class Backing:
+    """Backing for a note that is not the user's word: words of the agent that the user let stand, or of a tool's output."""
+
+    quote: str
+    event_id: int = 0
+    at: int = 0
+    stood: int = 0
+    """How many prompts of the user's followed and did not contradict; 0 of a tool's output."""
+
+
+@dataclass(frozen=True, slots=True)
+class Unproved:
+    """A reason, in a sentence, for which a note stays the agent's word, and what to quote instead."""
+
+    reason: str
+    advice: str = ""
+    is_unknown: bool = False
+    """The words are not in the record; what has not arrived yet may still prove it."""
+    evidence: Backing | None = None
+    heard: str = ""
+    """The user's sentence that has the quoted words, if only the note says another thing, or it in other words."""
+    is_refuted: bool = False
+    """Whether the quoted words are known to state nothing that holds for the user."""
+    is_foreign: bool = False
+    """Whether they are the words of a page, a file or a tool."""
+
+
+def mark_unproved(note: Note, claim: QuotedNote, refused: Unproved) -> Note:
+    """Give a note the words that it quotes, and what is known of them."""
+    refuted = refused.reason if refused.is_refuted else ""
+    return replace(
+        note, quoted=claim.quote, about=claim.about, heard=refused.heard, refuted=refuted
+    )
 
 
 def name_proof(at: int, device: str) -> str:

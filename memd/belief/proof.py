@@ -7,7 +7,7 @@ about the same, keeps what the words deny and on what condition, and brings noth
 
 import re
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from typing import Any
 
@@ -23,6 +23,7 @@ from memd.belief.later import (
     takes_back,
     weighs,
 )
+from memd.belief.notes import Backing, Proof, QuotedNote, Unproved
 from memd.belief.polarity import WORDS
 from memd.belief.quotes import (
     QuotedPlace,
@@ -56,6 +57,10 @@ _TAG_QUESTION = re.compile(r"[,.]\s+[^\W\d_]{2,8}\s*[?？؟]+\s*$")
 """`…, right?` asks nothing."""
 _SETTLED_WITHIN = 2
 """Sentences behind a question of which one may answer it."""
+_REFUTING = frozenset(("question", "mention", "taken back", "taken back since", "answered no", "other option"))  # fmt: skip
+"""Refusals by which the quoted words state nothing that holds for the user."""
+_FOREIGN = frozenset(("in an output", "a tool's", "pasted", "about in an output"))
+"""Refusals by which the words are those of a page, a file or a tool."""
 _TAG_WORDS_MAX = 2
 """Text that ends at most this many words before a question mark is asked, too."""
 
@@ -108,48 +113,6 @@ class SpokenRecord:
         return [text for when, text in self.outputs if when <= at]
 
 
-@dataclass(frozen=True, slots=True)
-class QuotedNote:
-    """A note, and the words by which the agent proves it."""
-
-    text: str
-    quote: str
-    about: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Proof:
-    """The user said it: where, and in which words. The quote is the record's, and a whole sentence."""
-
-    event_id: int
-    at: int
-    quote: str
-    about: str = ""
-    about_event_id: int | None = None
-
-
-@dataclass(frozen=True, slots=True)
-class Backing:
-    """Backing for a note that is not the user's word: words of the agent that the user let stand, or of a tool's output."""
-
-    quote: str
-    event_id: int = 0
-    at: int = 0
-    stood: int = 0
-    """How many prompts of the user's followed and did not contradict; 0 of a tool's output."""
-
-
-@dataclass(frozen=True, slots=True)
-class Unproved:
-    """A reason, in a sentence, for which a note stays the agent's word, and what to quote instead."""
-
-    reason: str
-    advice: str = ""
-    is_unknown: bool = False
-    """The words are not in the record; what has not arrived yet may still prove it."""
-    evidence: Backing | None = None
-
-
 def _when(one: Said | Spoken) -> tuple[int, int]:
     return one.at, one.event_id
 
@@ -157,7 +120,13 @@ def _when(one: Said | Spoken) -> tuple[int, int]:
 def refuse(name: str, *told: object, **fields: Any) -> Unproved:
     """Say why a note is not proved, in the words of the table."""
     reason, advice = WORDS.rows["refusals"][name]
-    return Unproved(reason.format(*told), advice, **fields)
+    return Unproved(
+        reason.format(*told),
+        advice,
+        is_refuted=name in _REFUTING,
+        is_foreign=name in _FOREIGN,
+        **fields,
+    )
 
 
 def prove(claim: QuotedNote, record: SpokenRecord) -> Proof | Unproved:
@@ -182,7 +151,13 @@ def prove(claim: QuotedNote, record: SpokenRecord) -> Proof | Unproved:
         verdict = _judge(claim, record, said, place)
         if isinstance(verdict, Proof):
             return verdict
-        refusals.append(verdict)
+        is_answer = said.asked or words(claim.about)
+        heard = (
+            ""
+            if verdict.is_refuted or verdict.is_foreign or is_answer
+            else f"{place.sentence} {place.following}"
+        )
+        refusals.append(replace(verdict, heard=_shorten(heard)))
     return refusals[0]
 
 

@@ -14,7 +14,8 @@ from memd.belief.compare import compare_claims
 from memd.belief.decide import VALUE_KINDS, CandidatePair, are_twins, decide, find_change
 from memd.belief.later import find_contradiction
 from memd.belief.moves import name_placed
-from memd.belief.proof import Backing, Proof, count_turns
+from memd.belief.notes import Backing, Proof
+from memd.belief.proof import count_turns
 from memd.belief.standing import authority_of, find_objection, holds_alike
 from memd.belief.turns import name_ended
 from memd.errors import BadRequest

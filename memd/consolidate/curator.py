@@ -12,7 +12,8 @@ import anyio.to_thread
 
 from memd.belief import supersede
 from memd.belief.claims import statement_text
-from memd.belief.proof import QUOTE_CHARACTERS_MAX, QuotedNote
+from memd.belief.notes import QuotedNote
+from memd.belief.proof import QUOTE_CHARACTERS_MAX
 from memd.consolidate import forget, projects, scrub, sources
 from memd.consolidate.eraser import Eraser
 from memd.consolidate.forget import ForgetResult, ForgetSelection

@@ -11,8 +11,15 @@ from dataclasses import dataclass, replace
 from memd.belief.changes import CHANGED_VALUE_RULE
 from memd.belief.compare import Agreement, compare
 from memd.belief.decide import VALUE_KINDS
-from memd.belief.notes import Note, name_proof, split_note
-from memd.belief.proof import Backing, Proof, QuotedNote, Unproved
+from memd.belief.notes import (
+    Note,
+    Proof,
+    QuotedNote,
+    Unproved,
+    mark_unproved,
+    name_proof,
+    split_note,
+)
 from memd.belief.rejections import find_rejected, make_statement, take_back
 from memd.belief.standing import find_objection
 from memd.belief.supersede import (
@@ -110,8 +117,8 @@ class NewMemory:
     """Where it is proved."""
     check: str = ""
     """How its speaker says that it can be checked."""
-    evidence: Backing | None = None
-    """What is behind it, if the user's words are not."""
+    refused: Unproved | None = None
+    """Why they do not prove it."""
     line: FileLine | None = None
     """The line of a file that it rests on."""
     quality: float = 0.5
@@ -130,11 +137,12 @@ class NewMemory:
             ).format()
         if self.line is not None:
             return Note(self.text, self.why, line=str(self.line), check=check).format()
-        if (found := self.evidence) is not None:
+        refused = self.refused or Unproved("")
+        if (found := refused.evidence) is not None:
             stood, seen = (found.quote, "") if found.stood else ("", found.quote)
             return Note(self.text, self.why, stood=stood, seen=seen, check=check).format()
-        quoted, about = (claim.quote, claim.about) if claim else ("", "")
-        return Note(self.text, self.why, quoted=quoted, about=about, check=check).format()
+        note = Note(self.text, self.why, check=check)
+        return mark_unproved(note, claim, refused).format() if claim else note.format()
 
     @property
     def is_deliberate(self) -> bool:
@@ -401,7 +409,7 @@ class _MemoryWriter:
     def _link_proof(self, number: int) -> None:
         if (proof := self.memory.proof) is not None:
             links.add_edges(self.tx, [make_proof_edge(number, proof)])
-        elif (found := self.memory.evidence) is not None and found.stood:
+        elif (refused := self.memory.refused) and (found := refused.evidence) and found.stood:
             links.add_edges(self.tx, [make_stood_edge(number, found)])
 
     def _find_session(self, project_id: int) -> int | None:

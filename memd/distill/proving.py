@@ -11,8 +11,8 @@ from typing import Any
 
 from memd.belief import supersede
 from memd.belief.later import find_contradiction
-from memd.belief.notes import name_proof, split_note
-from memd.belief.proof import Proof, QuotedNote, Said, Spoken, SpokenRecord, Unproved, prove, refuse
+from memd.belief.notes import Proof, QuotedNote, Unproved, name_proof, split_note
+from memd.belief.proof import Said, Spoken, SpokenRecord, prove, refuse
 from memd.belief.quotes import find_quote, words_of
 from memd.belief.rejections import leave_retracted
 from memd.distill.assertions import read_sentence

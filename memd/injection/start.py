@@ -16,6 +16,7 @@ from itertools import chain, filterfalse
 from typing import Literal
 
 from memd.belief.changes import StandingStatement, find_corrections, find_outdated
+from memd.belief.notes import split_note
 from memd.belief.standing import describe_contradiction, find_other_scope
 from memd.belief.values import describe_line, find_line, read_set_values
 from memd.injection import lines, spoken
@@ -24,7 +25,7 @@ from memd.injection.later import LaterWords, find_later, read_later_words
 from memd.injection.learned import SAID_MAX, SaidSentence
 from memd.injection.moments import STARTS
 from memd.injection.working_tree import NO_GUIDES, Guides
-from memd.models import GLOBAL_PROJECT, Authority, Kind, Project, Session, Summary
+from memd.models import GLOBAL_PROJECT, UNPROVED_MARK, Authority, Kind, Project, Session, Summary
 from memd.store import events, judgments, projects, session_context, usage
 from memd.store.database import Connection
 from memd.store.types import ContextCandidate
@@ -307,6 +308,15 @@ def is_unproved(one: ContextCandidate) -> bool:
     return one.authority < Authority.USER_TOLD and not (one.is_pinned or is_of_team)
 
 
+def _tell_heard(one: ContextCandidate) -> tuple[ContextCandidate, str]:
+    """Return an unproved note with the words of the user that it quotes in its place, and why it is not told at all."""
+    if one.authority >= Authority.USER_TOLD or UNPROVED_MARK not in one.body or one.is_pinned:
+        return one, ""
+    note = split_note(one.body)
+    refuted = f"what it quotes is not the user's word: {note.refuted}" if note.refuted else ""
+    return replace(one, title=f"he said “{note.heard}”") if note.heard else one, refuted
+
+
 _STATED = "a file that the client reads says it"
 
 
@@ -325,9 +335,9 @@ def _split_allowed(
     greater = {number for one in candidates for number in one.overruled_by}
     stated = {one.id for one in candidates if one.id in greater and guides.say(one.title)}
     for group in groups:
-        new = []
-        for one in group.candidates:
-            why = find_objection(one, group)
+        new: list[ContextCandidate] = []
+        for one, refuted in map(_tell_heard, group.candidates):
+            why = find_objection(one, group) or refuted or None
             if why is None and (others := stated.intersection(one.overruled_by)):
                 why = f"#{min(others)} says otherwise: {_STATED}"
             if why is None and guides.say(one.title):
@@ -345,8 +355,8 @@ def _list_noted(groups: Iterable[CandidateGroup]) -> list[ContextCandidate]:
 
 
 def _count_said(groups: Iterable[CandidateGroup]) -> int:
-    """Count how many of the user's own sentences are told: the fewer, the more was noted."""
-    return SAID_MAX - len(_list_noted(groups))
+    """Count how many of the user's own sentences are told: the fewer, the more was noted that is more than a claim."""
+    return SAID_MAX - len(_list_noted(one for one in groups if one.name != UNPROVED_HEADING))
 
 
 def read_late_prompts(tx: Connection, here: SessionState, now: int) -> tuple[SaidSentence, ...]:

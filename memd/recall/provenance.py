@@ -11,7 +11,7 @@ from pathlib import Path
 
 from memd.belief.changes import CHANGED_VALUE_RULE
 from memd.belief.checks import describe_checks, find_later_rule
-from memd.belief.notes import split_note
+from memd.belief.notes import Note, split_note
 from memd.belief.supersede import STOOD_RULE, describe_standing
 from memd.belief.values import ReplacedValue, describe_line, read_set_values
 from memd.directories import read_worktree_path
@@ -330,7 +330,7 @@ class _GraphReader:
         if note.said and not any(edge.rule == NOTED for edge in noted):
             yield f"proved {note.proved or 'on another device'}: “{note.said}”"
         if note.quoted:
-            yield f"the words that it quotes are not found in the record: “{note.quoted}”"
+            yield _tell_quoted(note)
         for edge in noted:
             if edge.rule == STOOD_RULE and edge.to_kind == "event":
                 yield describe_standing(self.tx, note.stood, int(edge.to_id))
@@ -403,6 +403,14 @@ def _describe_values(summary_id: int, values: Sequence[ReplacedValue]) -> tuple[
             if one.newer_id == summary_id
         ),
     )
+
+
+def _tell_quoted(note: Note) -> str:
+    if note.heard:
+        return f"the user said “{note.heard}”, which does not surely say that"
+    if note.refuted:
+        return f"what it quotes, “{note.quoted}”, is not the user's word: {note.refuted}"
+    return f"the words that it quotes are not found in the record: “{note.quoted}”"
 
 
 def _is_unconfirmed(summary: Summary, said: Sequence[JudgmentLink]) -> bool:

@@ -7,8 +7,7 @@ from dataclasses import dataclass, replace
 import anyio.to_thread
 
 from memd.belief.checks import FORMS, read_checks
-from memd.belief.notes import add_content, find_quotes
-from memd.belief.proof import QuotedNote, Unproved
+from memd.belief.notes import QuotedNote, Unproved, add_content, find_quotes
 from memd.belief.standing import tag_places
 from memd.belief.values import read_place
 from memd.consolidate.remember import NewMemory
@@ -88,10 +87,10 @@ class MemoryMaker:
             lambda tx: prove_note(tx, quoted, memory.session, key, at)
         )
         if isinstance(found, Unproved):
-            if memory.kind in ORDER_KINDS and found.evidence and not found.evidence.stood:
+            if memory.kind in ORDER_KINDS and found.is_foreign:
                 # What a page says is no rule, and no decision.
-                found = replace(found, evidence=None)
-            return replace(memory, evidence=found.evidence), found
+                found = replace(found, evidence=None, is_refuted=True)
+            return replace(memory, refused=found), found
         proved = replace(memory, proof=found, authority=Authority.USER_TOLD)
         return replace(proved, device=name_device()), None
 

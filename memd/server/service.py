@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Literal, Protocol
 import anyio
 import anyio.to_thread
 
-from memd.belief.proof import Unproved
+from memd.belief.notes import Unproved
 from memd.belief.rejections import explain_refusal
 from memd.capture.ingest import Ingestor
 from memd.capture.project import ProjectOverrides

@@ -1,7 +1,8 @@
 """What counts as the user's word when an agent notes it, and what stays the agent's."""
 
 from memd.belief.arguments import find_runnable
-from memd.belief.proof import Proof, QuotedNote, Said, Spoken, SpokenRecord, Unproved, prove
+from memd.belief.notes import Proof, QuotedNote, Unproved
+from memd.belief.proof import Said, Spoken, SpokenRecord, prove
 from memd.distill.proving import own_parts
 from tests.tables import every_row
 

@@ -5,7 +5,7 @@ import dataclasses
 import pytest
 
 from memd.belief import rejections
-from memd.belief.proof import Proof, QuotedNote
+from memd.belief.notes import Proof, QuotedNote
 from memd.consolidate.remember import NewMemory, remember
 from memd.errors import BadRequest
 from memd.models import Authority, EdgeType, Kind

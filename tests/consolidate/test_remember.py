@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 
-from memd.belief.proof import Proof
+from memd.belief.notes import Proof
 from memd.consolidate import judgments
 from memd.consolidate.remember import SAID_AGAIN_RULE, TOPIC_KEY_RULE, NewMemory, remember
 from memd.models import Authority, EdgeType, Kind, SessionRef, Stance

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.belief.proof import Proof, QuotedNote
+from memd.belief.notes import Proof, QuotedNote
 from memd.distill.proving import prove_note
 from memd.models import EventKind, SessionRef
 from memd.store import events, projects

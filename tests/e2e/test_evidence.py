@@ -197,3 +197,31 @@ async def test_proof_from_another_device_is_told_with_its_words_device_and_time(
         if one["id"] == noted["id"]
     ]
     assert [quote["quote"] for quote in one["proof"]] == [said]
+
+
+async def test_a_start_tells_in_his_own_words_what_a_note_does_not_surely_say_and_nothing_that_was_refuted(
+    daemon, client, hook
+):
+    said = "roman numerals are never turned into arabic ones, the index needs them"
+    hook("UserPromptSubmit", prompt=said, prompt_id="p1")
+    hook("Stop", prompt_id="p1", last_assistant_message="I keep them.")
+    asked = "Does the project print lace cards?"
+    hook("UserPromptSubmit", prompt=asked, prompt_id="p2")
+    hook("Stop", prompt_id="p2", last_assistant_message="No.")
+    async with client as agent:
+        ask = Asking(agent)
+        turned = await ask(
+            "mem_remember", kind="instruction", quote=said,
+            text="Roman numerals are turned into arabic ones, because the index needs them.",
+        )  # fmt: skip
+        assert "unproved" in turned
+        lace = await ask("mem_remember", text="The project prints lace cards.", kind="fact", quote=asked)  # fmt: skip
+        assert "are a question" in lace["unproved"]
+    begun = hook("SessionStart", session_id="another", source="startup")
+    told = json.loads(begun)["hookSpecificOutput"]["additionalContext"]
+    assert f"he said “{said}”" in told
+    assert "are turned into" not in told
+    assert "lace" not in told
+    why = " ".join(command(daemon, "why", str(turned["id"])).split())
+    assert f"the user said “{said}”, which does not surely say that" in why
+    assert "is not the user's word" in " ".join(command(daemon, "why", str(lace["id"])).split())

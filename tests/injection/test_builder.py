@@ -486,7 +486,8 @@ async def test_where_nothing_was_noted_the_user_s_own_sentences_stand_last_and_v
 async def test_what_is_noted_is_not_quoted_and_the_more_is_noted_the_less_is_quoted(vault):
     says(vault, *(f"Subject {n} has to be written as {n * 7919} everywhere." for n in range(30)))
     assert (await vault.build()).text.count("“") == 10
-    vault.put("Subject 29 has to be written as 229651 everywhere", kind=Kind.INSTRUCTION)
+    told = Authority.USER_PROMPT
+    vault.put("Subject 29 has to be written as 229651 everywhere", kind=Kind.INSTRUCTION, authority=told)  # fmt: skip
     for n in range(3):
         vault.put(f"Fact {n} of the kettle", kind=Kind.FACT)
     shown = (await vault.build()).text
