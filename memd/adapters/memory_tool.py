@@ -1,8 +1,14 @@
 """Anthropic's memory tool (`memory_20250818`) on memd: what a model keeps as files are memories of a project.
 
+    import os
+    from anthropic import Anthropic
+    from memd.adapters.memory_tool import make_memory_tool
+    from memd.client import Client
+    from memd.paths import Paths
+
     with Client(Paths(os.environ).socket) as memd:
-        tool = make_memory_tool(memd, directory="/code/shop")      # needs the `anthropic` package
-        client.beta.messages.run_tools(..., tools=[tool])
+        tool = make_memory_tool(memd, directory="/code/shop")
+        Anthropic().beta.messages.run_tools(model="…", max_tokens=1000, messages=[…], tools=[tool])
 
 A file is a memory whose topic is its path, so a changed file replaces its earlier text, and `mem_why` shows both.
 A deleted file expires: the user can still see it; only the user erases (`memd forget`). Below `/memories/memd`

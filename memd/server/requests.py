@@ -51,7 +51,7 @@ _CONTROL_ONLY = AgentLimit(0)
 
 @dataclass(frozen=True, slots=True)
 class Unlisted:
-    """Marks what agents may pass and seldom need: docs/retrieval.md has it, the tool's definition does not."""
+    """Marks what agents may pass and seldom need: it is described here, and the tool's definition leaves it out."""
 
 
 UNLISTED = Unlisted()

@@ -18,6 +18,21 @@ With several files, the last rows are the mean rank of each profile over the fil
 everywhere. With --choose, each file's row is that of the profile which is best on all other files, by the mean of
 recall@5 and MRR: what a choice of constants is worth on a set that it was not made on. Public sets that can be brought into this form:
 LoCoMo (snap-research/locomo, CC BY-NC 4.0), and any repository's commit messages asked for by its news entries.
+
+Found with it, in November 2026, and the reason for what memd does:
+
+- all-MiniLM-L6-v2 keeps all its 384 dimensions: of 200 questions without a word of their answer 45.5 % have it first and
+  72.0 % among five (the model alone 46.5 and 73.5), with the first 256 dimensions (`--dimensions 256`) 43.0 and 67.5.
+- Misspelt words are looked up by their letters, and the question is ranked by what is found: of 200 questions with
+  misspelt, split and joined words, asked of 4,338 commits, 74 % have their answer among five, with a model 72; it alone has 30.
+- Where a question is near to all memories alike, words decide: of 72 questions in six other languages (languages.txt)
+  94 % have their answer first, with this model of English 92, the model alone 65; 96, 97 and 94 % among five.
+- Of 194 questions over twelve people's sessions (people_set.py) 77 % have it first with the model and 75 without, 96 and
+  95 % among five; words alone 73 and 93, the model alone 69 and 90.
+- Left out: a prior on age, fitted to which memories were needed before. It brings more commits of trio into five and
+  nothing on chats, and memd knows only what it returned, not what was needed: fitted to that, it gains nothing.
+- Left out: words that occur together (pointwise mutual information). Without a model they bring 1.5 % of the 200 questions
+  without a common word into five, and cost 4 points of first hits over people's sessions.
 """
 
 import argparse
