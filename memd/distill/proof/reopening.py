@@ -18,8 +18,8 @@ from memd.distill.edits import FileEdit
 from memd.distill.episodes import Dispute, Episode, EpisodeContext, ShellCommand, Story
 from memd.distill.proof import checks
 from memd.distill.proof.chains import SILENCED, list_failed
-from memd.distill.proof.command_output import is_same_error
 from memd.distill.proof.checks import Check, is_failing, read_proven
+from memd.distill.proof.command_output import is_same_error
 from memd.distill.proof.objections import Denial, find_silencing, find_story_denials
 from memd.models import Draft, EdgeType, Kind, Session, Summary
 from memd.store import events, links, projects, session_context, summaries
