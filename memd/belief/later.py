@@ -1,10 +1,12 @@
 """What later words do to earlier ones: they take back, contradict, settle, or weigh. Pure."""
 
+import itertools
 import re
 from collections.abc import Sequence
 
 from memd.belief import polarity
 from memd.belief.polarity import WORDS, list_folded
+from memd.languages import LATIN_LANGUAGES, is_function_word
 from memd.text import content_stems, fold, is_stop_word, split_sentences, stem, words
 
 _ABOUT_STEMS_MIN = 2
@@ -31,6 +33,13 @@ _CHANGING = frozenset(
     )
 )
 _TAKING_BACK = list_folded("verbs that take back")
+_FIRST_PERSON, _STAYING = list_folded("first person"), list_folded("staying verbs")
+_STAYING_WITH = frozenset(
+    {"with", "on", "at", "to", "bei", "auf", "sur", "à", "con", "en", "com", "bij", "przy"}
+)
+_CORRECTIONS = list_folded("corrections") | list_folded("bare noes") | {"stop"}
+TAKING_BACK_WITHIN = 2
+"""Sentences of the message after an answer that may take it back."""
 _SETTLING = list_folded("settling verbs")
 _NUMBER_WORD = re.compile(r"\d+(?:[.,]\d+)*\Z")
 
@@ -56,9 +65,78 @@ def takes_back(later: str, sentence: str) -> bool:
     return _gives_anew(said, mine, later)
 
 
+def may_take_back(following: str) -> bool:
+    """Return whether a message has what every one has that takes back the answer before it: a no, a correction, a verb."""
+    return _turns(following) or any(
+        fold(word) in _TAKING_BACK | _MOVING for word in words(following)
+    )
+
+
+def takes_back_answer(following: str, proposal: str) -> bool:
+    """Return whether the message after an answer takes that back.
+
+    It undoes what it does not name, “forget it”; or it begins with a no or a correction, and then stays with something,
+    “no, we stay with make”, or denies what was proposed, “stop, not Zig”.
+    """
+    sentences = [one for one in split_sentences(following) if words(one)][:TAKING_BACK_WITHIN]
+    clauses = [one for text in sentences for one in polarity.CLAUSE_BREAK.split(text) if words(one)]
+    is_turned = any(map(_turns, itertools.takewhile(_only_turns, clauses)))
+    idle = itertools.takewhile(lambda one: not _names_anything(one), clauses)
+    # “The deploy hangs, cancel it” cancels the deploy.
+    if any(_undoes(one) and not _names_anything(one) for one in (clauses if is_turned else idle)):
+        return True
+    about = frozenset(content_stems(proposal))
+    return is_turned and any(_stays(one) or _denies_only(one, about) for one in clauses[1:])
+
+
+def _only_turns(clause: str) -> bool:
+    """Return whether a clause says no more than no or another turn: “hm”, “wait, no”, “on second thought”."""
+    tokens = [word for word in words(clause) if not polarity.is_negation(word)]
+    return {fold(word) for word in tokens} <= _CORRECTIONS | _BEFORE_ORDER or WORDS[
+        "another mind"
+    ].search(clause) is not None
+
+
+def _turns(clause: str) -> bool:
+    return (
+        any(polarity.is_negation(word) or fold(word) in _CORRECTIONS for word in words(clause))
+        or WORDS["another mind"].search(clause) is not None
+    )
+
+
+def _names_anything(clause: str) -> bool:
+    """Return whether a clause has a word of content behind its verb: “undo that please” has none."""
+    tokens = [fold(word) for word in words(clause)]
+    idle = _TAKING_BACK | _STAYING | _BEFORE_ORDER | polarity.STEERING | polarity.ANAPHORS | _MOVING
+    idle |= {"back"}
+    return any(
+        not (one in idle or is_stop_word(one) or is_function_word(one, LATIN_LANGUAGES))
+        for one in tokens
+    )
+
+
+def _stays(clause: str) -> bool:
+    """Return whether a clause leaves something as it was: “leave it”, “we stay with make”."""
+    tokens = [fold(word) for word in words(clause)]
+    at = next((n for n, one in enumerate(tokens) if one in _STAYING), len(tokens))
+    is_verb = all(one in _BEFORE_ORDER | _FIRST_PERSON for one in tokens[:at])
+    with_what = tokens[at + 1 : at + 2]
+    keeps = bool(with_what) and with_what[0] in _STAYING_WITH
+    return is_verb and at < len(tokens) and (keeps or not _names_anything(clause))
+
+
+def _denies_only(clause: str, about: frozenset[str]) -> bool:
+    """Return whether a clause only denies what is named of something: “not Zig”."""
+    own = frozenset(content_stems(clause))
+    named = own - {stem(fold(one)) for one in words(clause) if polarity.is_negation(one)}
+    return polarity.begins_with_denial(clause) and bool(named) and named <= about
+
+
 def _undoes(clause: str) -> bool:
     """Return whether a clause begins with a verb that takes back: “forget the cache”, “go back to …”, or is a bare no."""
     tokens = [fold(word) for word in words(clause)]
+    if WORDS["never mind"].fullmatch(clause):
+        return True
     at = next((n for n, one in enumerate(tokens) if one not in _BEFORE_ORDER), len(tokens))
     first, rest = tokens[at : at + 1], tokens[at + 1 : at + 4]
     is_back = first and first[0] in _MOVING and "back" in rest

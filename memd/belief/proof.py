@@ -21,6 +21,7 @@ from memd.belief.later import (
     replaces_number,
     settles,
     takes_back,
+    takes_back_answer,
     weighs,
 )
 from memd.belief.notes import Backing, Proof, QuotedNote, Unproved
@@ -38,6 +39,7 @@ from memd.belief.quotes import (
     words_of,
 )
 from memd.belief.scope import find_widened, list_measures, list_numbers
+from memd.languages import LATIN_LANGUAGES, is_function_word
 from memd.text import fold, is_stop_word, one_line, split_sentences, words
 
 QUOTE_CHARACTERS_MAX = 300
@@ -185,7 +187,7 @@ def _judge(
     is_unmarked = is_unmarked and not any(_is_order(one, record, said) for one in parts)
     is_question = is_unmarked or ((is_asked or not stated) and len(words(behind)) <= _TAG_WORDS_MAX)
     is_corrected = corrects_itself(sentence, behind, claim.text)
-    if is_question or is_corrected or _is_taken_back(sentence, record, said):
+    if is_question or is_corrected or is_taken_back(sentence, record, said):
         return refuse("question" if is_question else "taken back")
     sentence = _drop_mentioned_code(" ".join(stated) or sentence, claim.text)
     about = _find_about(claim, record, said)
@@ -196,7 +198,7 @@ def _judge(
     # The “not” of “shouldn't that fail?” denies nothing.
     meant = " ".join(WORDS["request"].sub(" ", one) if _is_question(one) else one for one in stated)
     is_done = _was_done(sentence, record, said)
-    is_undone = bool(proposal) and _is_taken_back(proposal, record, said)
+    is_undone = bool(proposal) and is_taken_back(proposal, record, said)
     refused = (
         (refuse("taken back") if is_undone else None)
         or _check_subject(claim, record, said, sentence, about)
@@ -234,20 +236,26 @@ def _asks_by_order(sentence: str, before: str, behind: str) -> bool:
     return any(WORDS["asks"].match(one.strip()) for one in (sentence[begin:], *trailing))
 
 
-def _is_taken_back(sentence: str, record: SpokenRecord, said: Said) -> bool:
+def is_taken_back(sentence: str, record: SpokenRecord, said: Said) -> bool:
     """Return whether the user took back what he said: with his next words' no, or later, about the same."""
     later = [one for one in record.said if _when(one) > _when(said) and not one.asked]
     rest = said.whole.partition(sentence)[2]
     if any(takes_back(one, sentence) for one in split_sentences(rest)):
         return True
+    is_single = len(list(filter(words, split_sentences(said.whole)))) == 1
+    is_answer = is_single or polarity.is_assent(said.whole)
     for number, after in enumerate(later):
         between = [one.text for one in record.spoken if _when(said) < _when(one) < _when(after)]
         answers = bool(between) and _QUESTION_END.search(between[-1]) is not None
+        is_next = number == 0 and not answers
+        if is_next and is_answer and takes_back_answer(after.whole, sentence):
+            return True
         for at, one in enumerate(filter(words, split_sentences(after.whole))):
-            is_no = number == at == 0 and not answers and polarity.begins_with_denial(one)
-            if is_no and count_shared(one, sentence) > 0:
+            is_no = is_next and at == 0 and polarity.begins_with_denial(one)
+            shared = content_of(one) & content_of(sentence) if is_no else ()
+            if not all(is_function_word(word, LATIN_LANGUAGES) for word in shared):
                 return True
-            is_new = number == 0 and not answers and replaces_number(one, sentence)
+            is_new = is_next and replaces_number(one, sentence)
             if is_new or (not _is_question(one) and takes_back(one, sentence)):
                 return True
     return False

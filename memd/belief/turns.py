@@ -135,15 +135,15 @@ def is_said_against(quote: str, at: int, older: str, older_at: int) -> bool:
     return at > older_at and is_about and (says_turn(quote) or may_end(parse_claims(quote)))
 
 
-def name_ended(newer: Claims) -> Iterator[str]:
-    """Yield the words of each thing that a statement may end."""
+def name_ended(newer: Claims, *endings: _Ending) -> Iterator[str]:
+    """Yield the words of each thing that a statement may end, or passes over and ends in one of these ways."""
     for clause in _list_clauses(newer):
         marked = _find_mark(clause)
         passed = () if marked is None else clause[marked[0] + len(marked[1]) :]
-        for keys in (
-            frozenset(t.key for t in passed),
-            *(one.keys for one in _read_endings(clause)),
-        ):
+        ended = (
+            one.keys for one in _read_endings(clause) if one.ending in (endings or (one.ending,))
+        )
+        for keys in (frozenset(t.key for t in passed), *ended):
             if words := [t.text for t in clause if t.key in keys and t.has_content]:
                 yield " ".join(words)
 

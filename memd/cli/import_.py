@@ -292,6 +292,8 @@ def _import_sessions(
         print_result({"done": [], "message": message}, [message], as_json=as_json)
         return
     report = TranscriptImportReport(is_dry_run=dry_run)
+    if not dry_run:
+        daemon_call.call("memd/ping")  # without a daemon nothing is told to be read
     try:
         with _showing_progress() as progress:
             last_event = _read_sessions(source, files, report, progress)

@@ -101,8 +101,7 @@ class JudgmentService:
     async def judge(self, judgment: NewJudgment) -> JudgmentResult:
         """Write a judgment. BadRequest or UnknownId if that is impossible, with what to do."""
         reason = self.redact(storable(judgment.reason).replace("\0", "")).strip()
-        if not reason:
-            raise BadRequest("say in a few words why (reason); mem_why or `memd why` shows it")
+        reason = reason or f"the {judgment.who} gave no reason"
         judgment = replace(judgment, reason=one_line(reason, REASON_CHARACTERS_MAX))
         now = self.clock()
         result = await self.db.write(lambda tx: apply_judgment(tx, judgment, now))

@@ -17,6 +17,7 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from memd.belief.claims import parse_claims
+from memd.belief.later import TAKING_BACK_WITHIN, may_take_back
 from memd.belief.polarity import CLAUSE_BREAK, WORDS, has_condition
 from memd.belief.turns import may_end
 from memd.caches import cached
@@ -345,7 +346,11 @@ RETRACTED = "retracted"
 """The rule of a note that ends a rule, and of the supersession by it."""
 TURNED = "said:turned"
 """The rule of a sentence that is kept because it ends what an earlier one says; it has the kind of that."""
-_ENDED, _TURNED = Form(RETRACTED, Kind.NOTE, 0.8), Form(TURNED, Kind.NOTE, 0.8)
+TAKEN_BACK = "said:taken-back"
+"""The rule of words that are kept because they take back the answer before them; they have the kind of what rests on that."""
+_ENDED, _TURNED, _TAKEN_BACK = (
+    Form(rule, Kind.NOTE, 0.8) for rule in (RETRACTED, TURNED, TAKEN_BACK)
+)
 _PER_TURN_MAX = 8
 _NAMED_MIN = 0.5
 """Share of a rule's stems that a shorter retraction must name."""
@@ -361,6 +366,7 @@ def draft_retractions(story: Story, context: EpisodeContext) -> list[Draft]:
     """Return a note for each sentence by which the user ends a rule, or may end anything else that he said, at most eight."""
     found: list[Draft] = []
     for said in story.prompts:
+        found += _draft_taken_back(said, context, len(found))
         for sentence in select_assertions(read_own_sentences(said.text)):
             match = _find_retraction(sentence.said)
             is_open = SPEECH["doubts"].search(sentence.said) or SPEECH["here"].search(sentence.said)
@@ -376,6 +382,14 @@ def draft_retractions(story: Story, context: EpisodeContext) -> list[Draft]:
             draft = _make(said, context, _ENDED, Kind.NOTE, title, quoted, sentence.text)
             found.append(replace(draft, slot=f"retraction/{len(found)}"))
     return found
+
+
+def _draft_taken_back(said: Utterance, context: EpisodeContext, number: int) -> Iterator[Draft]:
+    """Draft the beginning of a message that may take back the answer before it."""
+    begin = " ".join(one.text for one in read_own_sentences(said.text)[:TAKING_BACK_WITHIN])
+    if 0 < len(begin) <= _SENTENCE_CHARACTERS and may_take_back(begin):
+        draft = _make(said, context, _TAKEN_BACK, Kind.NOTE, begin, [f"User: “{begin}”"], begin)
+        yield replace(draft, slot=f"taken-back/{number}")
 
 
 def _draft_turned(

@@ -445,6 +445,7 @@ def _read_lead(sentence: OwnSentence) -> tuple[OwnSentence, _Follows]:
 
     After a colon stands what somebody else says, unless the words before it are known to lead one's own.
     """
+    sentence = replace(sentence, start=sentences.find_opening_end(sentence.bare))
     while match := _COLON.search(sentence.bare, sentence.start):
         lead = sentence.bare[sentence.start : match.start()].strip()
         after = sentence.bare[match.end() :]

@@ -12,18 +12,18 @@ from typing import Any
 from memd.belief import supersede
 from memd.belief.later import find_contradiction
 from memd.belief.notes import Proof, QuotedNote, Unproved, name_proof, split_note
-from memd.belief.proof import Said, Spoken, SpokenRecord, prove, refuse
+from memd.belief.proof import Said, Spoken, SpokenRecord, is_taken_back, prove, refuse
 from memd.belief.quotes import find_quote, words_of
 from memd.belief.rejections import leave_retracted
-from memd.distill.assertions import read_sentence
+from memd.distill.assertions import CHOSEN, read_sentence
 from memd.distill.edits import EDIT_TOOLS
 from memd.distill.episodes import QUESTION_TOOL, EpisodeContext, Story, Utterance, read_story
 from memd.distill.offers import read_options
 from memd.distill.own_words import OwnSentence, find_typed_paragraphs, read_own_sentences
 from memd.distill.vetoes import OPAQUE
-from memd.models import Event, Session, SessionRef
+from memd.models import NOTED, Event, Session, SessionRef, Summary
 from memd.paths import name_device
-from memd.store import events, projects, summaries, usage
+from memd.store import events, links, projects, summaries, usage
 from memd.store.database import Connection
 from memd.store.events import SpokenTurn, TurnFilter, match_turns
 from memd.time_expressions import DAY_MS
@@ -122,6 +122,35 @@ def prove_waiting(tx: Connection, session_id: int, now: int) -> int:
             supersede.prove_note(tx, note, told.format(), found, now)
             proved += 1
     return proved
+
+
+def find_taken_back(tx: Connection, session_id: int, event_id: int) -> list[Summary]:
+    """Find the notes and choices of a session that rest on the user's words just before this event, and that it takes back."""
+    known = summaries.session_summaries(tx, session_id, (NOTED, CHOSEN.rule), 0)
+    if not known:
+        return []
+    story = read_story(events.spoken_record(tx, session_id), EpisodeContext())
+    said = list(list_said(story))
+    at = next((n for n, one in enumerate(said) if one.event_id == event_id), 0)
+    if at == 0:
+        return []
+    before, record = said[at - 1], SpokenRecord(said[: at + 1], tuple(list_spoken(story)))
+    resting = [
+        (one, split_note(one.body))
+        for one in known
+        if any(number == before.event_id for number, _ in links.sources_of(tx, one.id))
+    ]
+    # Of several choices of one dialogue it is not known which.
+    return [
+        one
+        for one, note in resting
+        if (note.said or len(resting) == 1)
+        and any(
+            is_taken_back(text, record, before)
+            for text in (note.said or before.whole, note.about or before.asked)
+            if text
+        )
+    ]
 
 
 def read_record(tx: Connection, session_id: int, claim: QuotedNote) -> SpokenRecord:

@@ -10,12 +10,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Literal
 
+from memd.belief import polarity
 from memd.belief.polarity import count_telling_words, is_small_talk
 from memd.caches import cached
 from memd.distill.vetoes import SPEECH, begins_data, is_data
 from memd.machine_text import CLIENT_TAGS, read_plan, strip_blocks
 from memd.patterns import compile_lazily
-from memd.text import WORD, first_word, normalised, one_line, strip_emphasis, words
+from memd.text import WORD, first_word, fold, normalised, one_line, strip_emphasis, words
 from memd.text import split_sentences as split_at_ends
 
 TITLE_CHARACTERS = 90
@@ -140,6 +141,44 @@ def strip_politeness(sentence: str) -> str:
             if match := pattern.match(text):
                 text = text[match.end() :].strip() or text
     return SPEECH["closing thanks"].sub("", text) or text
+
+
+_TALK = (
+    polarity.list_folded("interjections") | polarity.list_folded("fillers") | polarity.COURTESIES
+) - {"and", "but", "wait", "sorry", "no", "nope", "now", "currently"}
+_TALKED_OF = polarity.list_folded("nouns of talk")
+_AROUND_TALK = polarity.list_folded("before nouns of talk") | {
+    "and",
+    "also",
+    "by",
+    "the",
+    "as",
+    "a",
+    "an",
+    "on",
+}
+_COMMA = re.compile(r"\s*[,:;–—-]")  # dashes as people type them
+_OPENING_WORDS_MAX = 5
+
+
+def find_opening_end(sentence: str) -> int:
+    """Return where a sentence begins behind what only opens it: interjections, courtesies, “by the way”, “one more thing,”.
+
+    That names nothing, and a comma may follow it: “in tests, …”, “for now, …” and “if so, …” limit what is said.
+    """
+    end, before = 0, ""
+    for token, following in itertools.pairwise(
+        itertools.islice(WORD.finditer(sentence), _OPENING_WORDS_MAX + 1)
+    ):
+        word = fold(token[0])
+        is_apart = _COMMA.match(sentence, token.end()) is not None or before == "by the"
+        if word in _TALK or (word in _TALKED_OF and before and is_apart):
+            end, before = following.start(), ""
+        elif word in _AROUND_TALK:
+            before = f"{before} {word}".strip()
+        else:
+            break
+    return end
 
 
 def make_title(text: str, limit: int = TITLE_CHARACTERS) -> str:

@@ -14,17 +14,25 @@ from memd.belief import rejections, supersede
 from memd.belief.decide import VALUE_KINDS, ends
 from memd.belief.standing import find_objection, holds_alike
 from memd.belief.supersede import find_equal, find_similar, settle_changed_values
-from memd.distill.assertions import RETRACTED, TURNED, pick_ended, related_stems
+from memd.distill.assertions import (
+    RETRACTED,
+    TAKEN_BACK,
+    TITLE_CHARACTERS,
+    TURNED,
+    pick_ended,
+    related_stems,
+)
 from memd.distill.episodes import slot_uid, uid_beside
 from memd.distill.proof.objections import Denial
 from memd.distill.proof.reopening import PassedCheck, close_failures, dispute_fixes, settle_failures
+from memd.distill.proving import find_taken_back
 from memd.distill.reversals import DecisionVerdict, judge_decision, list_compared_stems
 from memd.import_graph import FileLink
 from memd.models import CLOCK_SKEW_MAX_MS, Authority, Draft, EdgeType, Kind, Session, Summary
 from memd.store import events, judgments, links, projects, summaries
 from memd.store.database import Connection
 from memd.store.session_context import DISPUTED_LATER, PASSED_LATER
-from memd.text import content_stems
+from memd.text import content_stems, one_line
 
 STATED_REVERSAL = "stated-reversal"
 OTHER_CHOICE = "other-choice"
@@ -37,6 +45,8 @@ _JUDGMENT_EDGES = frozenset({EdgeType.CONTRADICTS, EdgeType.SIMILAR_TO, EdgeType
 _KEPT_RULES = (REPEAT, PASSED_LATER, DISPUTED_LATER)
 """Rules of edges that other turns have written."""
 _RELATED_MAX, _RULES_EXAMINED_MAX, _TASKS_EXAMINED_MAX = 500, 100, 50
+_KEPT_IF_ENDING = frozenset({TURNED, TAKEN_BACK})
+"""Rules of sentences that are kept only if they end something."""
 TASK_DONE = "task-done"
 """The rule of the supersession of a task by the turn that did it."""
 _DONE_KINDS = (Kind.CHANGE, Kind.FIX)
@@ -93,13 +103,13 @@ def write_episode(  # noqa: PLR0915  # what happens, in order
     counts: Counter[str] = Counter()
     ids: dict[str, int] = {}
     written: list[Draft] = []
-    ended = _find_ended_rules(tx, plan.drafts, session.project_id)
+    ended = _find_ended_rules(tx, plan.drafts, session)
     uids = {_choose_uid(session, plan.episode, one, known, stays): one for one in plan.drafts}
     # Without a new note that ends no rule: the turn says as much.
     uids = {
         uid: _take_kind(d, known.get(uid), ended)
         for uid, d in uids.items()
-        if uid in known or ended.get(d.slot, d.rule != TURNED)
+        if uid in known or ended.get(d.slot, d.rule not in _KEPT_IF_ENDING)
     }
     for uid, draft in uids.items():
         same = None if uid in known else _find_duplicate(tx, draft, session.project_id)
@@ -259,10 +269,10 @@ def _end_rules(
     ended: Mapping[str, Sequence[Summary]],
 ) -> None:
     """Let each stored retraction hide the rules that it takes back."""
-    for draft in (one for one in written if one.rule == RETRACTED):
+    for draft in (one for one in written if one.rule in (RETRACTED, TAKEN_BACK)):
         for rule in ended.get(draft.slot, ()):
             reason = f"it was taken back: {draft.body}"
-            _supersede(tx, ids[draft.slot], rule.id, RETRACTED, reason, draft.at)
+            _supersede(tx, ids[draft.slot], rule.id, draft.rule, reason, draft.at)
 
 
 def _supersede_what_it_ends(
@@ -337,10 +347,15 @@ def _supersede(  # noqa: PLR0913, PLR0917  # one argument a column
 
 
 def _find_ended_rules(
-    tx: Connection, drafts: Sequence[Draft], project_id: int
+    tx: Connection, drafts: Sequence[Draft], session: Session
 ) -> dict[str, list[Summary]]:
     """The live memories of a project that each retraction or turning sentence among these drafts ends, by its slot."""
-    ended: dict[str, list[Summary]] = {}
+    project_id = session.project_id
+    ended: dict[str, list[Summary]] = {
+        one.slot: find_taken_back(tx, session.id, one.sources[0].event_id)
+        for one in drafts
+        if one.rule == TAKEN_BACK
+    }
     for draft in (one for one in drafts if one.rule == RETRACTED):
         stems = related_stems(draft)
         ids: list[int] = []
@@ -365,9 +380,15 @@ def _take_kind(
     draft: Draft, known: Summary | None, ended: Mapping[str, Sequence[Summary]]
 ) -> Draft:
     """Give a sentence that is kept because it ends something the kind of that."""
-    if draft.rule != TURNED:
+    if draft.rule not in _KEPT_IF_ENDING:
         return draft
-    return replace(draft, kind=known.kind if known else ended[draft.slot][0].kind)
+    if known:
+        return replace(draft, kind=known.kind, title=known.title)
+    first = ended[draft.slot][0]
+    if draft.rule == TURNED:
+        return replace(draft, kind=first.kind)
+    title = one_line(f"No longer: {first.title} (“{draft.title}”)", TITLE_CHARACTERS)
+    return replace(draft, kind=first.kind, title=title)
 
 
 def _end_done_tasks(tx: Connection, turn_id: int, draft: Draft, project_id: int) -> None:

@@ -20,6 +20,7 @@ from itertools import filterfalse
 from typing import Any
 
 from memd.belief.notes import split_note
+from memd.belief.polarity import list_folded
 from memd.belief.standing import OF_COMMAND, OF_FILE
 from memd.caches import cached
 from memd.distill.episodes import EpisodeContext, read_story
@@ -272,6 +273,8 @@ _ERROR_FORM = compile_lazily(
 """How programs begin to say what failed; within a sentence somebody else's words are before it."""
 _CLAUSE_END = compile_lazily(r"[,;.!?–—](?=\s|$)|\s-{1,2}(?=\s)")
 _ERROR_WORDS_MIN, _PHRASE_WORDS_MAX, _TURNS_MAX, _EVENTS_READ_MAX = 4, 8, 8, 2_000
+_GOING_ON = list_folded("scopes of a clause") | list_folded("turning words") | {"now"}
+"""Words with which a sentence goes on behind an error's line."""
 _EXIT = compile_lazily(r"\AExit code \d+\n")
 
 
@@ -284,9 +287,18 @@ class ErrorSignature:
     keys: tuple[str, ...]
     """Its words that are the same in every run; then without what somebody may have written behind it, longest first."""
 
+    is_pasted: bool = False
+    """Whether it stood in a prompt, where somebody's own words may follow it."""
+
     def is_of(self, line: str) -> bool:
         """Return whether another error's line is the same apart from what differs from run to run."""
-        return make_key(line) == self.keys[0]
+        known = make_key(line)
+        if known in self.keys:
+            return True
+        # “… does not match the format in the importer now”
+        rest = self.keys[0].removeprefix(f"{known} ").split()
+        is_begun = len(rest) < len(self.keys[0].split()) and len(known.split()) >= _ERROR_WORDS_MIN
+        return self.is_pasted and is_begun and rest[0] in _GOING_ON
 
     def stands_in(self, text: str) -> bool:
         """Return whether a text has the error's line word for word."""
@@ -322,7 +334,7 @@ def read_pasted(prompt: str) -> ErrorSignature | None:
     ends = [len(line), *(found.start() for found in reversed(list(_CLAUSE_END.finditer(line))))]
     keys = tuple(dict.fromkeys(make_key(line[:end]) for end in ends))
     keys = tuple(one for one in keys if len(one.split()) >= _ERROR_WORDS_MIN)
-    return ErrorSignature(line, keys) if keys else None
+    return ErrorSignature(line, keys, is_pasted=True) if keys else None
 
 
 def find_fixes(
@@ -386,8 +398,10 @@ def _list_fixes_of_failure(tx: Connection, failure: Summary) -> Iterator[int]:
     for edge in own:
         if edge.type is EdgeType.CAUSES and edge.to_kind == "summary":
             yield int(edge.to_id)
-        elif edge.rule == session_context.PASSED_LATER and session_context.is_closed_later(
-            tx, failure.id
+        elif (
+            edge.rule == session_context.PASSED_LATER
+            and session_context.OF_ANOTHER not in edge.detail
+            and session_context.is_closed_later(tx, failure.id)
         ):
             episode = str(edge.detail.get("episode", ""))
             yield from _list_fixes_of_turn(tx, failure, episode, edge.to_id)

@@ -19,7 +19,9 @@ from typing import Any
 
 import anyio.to_thread
 
+from memd.belief.claims import parse_claims
 from memd.belief.compare import compare
+from memd.belief.turns import name_ended
 from memd.belief.values import describe_line, find_line
 from memd.patterns import compile_lazily
 from memd.recall.types import Answer, Hit
@@ -169,7 +171,9 @@ class WorkingTree:
         """
         if text not in self._found:
             gone = (*self._find_gone(text), *self._find_gone_names(text, at)) if self.root else ()
-            self._found[text] = gone
+            # “Use NB_IoT instead of LoRaWAN” says itself that LoRaWAN goes.
+            dropped = " ".join(name_ended(parse_claims(text), "drops")).split() if gone else ()
+            self._found[text] = tuple(name for name in gone if name not in dropped)
         gone = self._found[text][:_NAMED_MAX]
         return f"{', '.join(gone)}: no longer there" if gone else ""
 

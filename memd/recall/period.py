@@ -40,6 +40,8 @@ _KIND_WORDS: Mapping[str, tuple[Kind, ...]] = {
     **dict.fromkeys(("fix", "fixes"), (Kind.FIX,)),
 }  # fmt: skip
 """Names of kinds in a question that lists them."""
+_OPEN_WORDS = frozenset({"open", "pending", "unfinished", "unresolved"})
+"""Words that are said of tasks, whose name a question may leave out: `what is still open?`."""
 _LISTING_WORDS = frozenset(
     """all any apply applies current currently every exist exists hold holds know known latest left list made newest open
     pending recent recently remain remaining show standing still there unfinished unresolved""".split()  # noqa: SIM905  # a page of quotes reads worse
@@ -141,13 +143,14 @@ def _filter_of(question: Question) -> Filter:
 def asks_for_kinds(text: str) -> tuple[Kind, ...]:
     """Return the kinds that a question lists, if it asks for nothing else: `which decisions hold`, `open tasks?`."""
     kinds: dict[Kind, None] = {}
-    for word in words(text):
-        name = word.lower()
+    names = [word.lower() for word in words(text)]
+    for word, name in zip(words(text), names, strict=True):
         if name in _KIND_WORDS:
             kinds |= dict.fromkeys(_KIND_WORDS[name])
         elif not (is_stop_word(word) or name in _LISTING_WORDS):
             return ()
-    return tuple(kinds)
+    is_sentence = len(names) > 1  # one word may be looked for itself
+    return tuple(kinds) or ((Kind.TASK,) if is_sentence and _OPEN_WORDS & {*names} else ())
 
 
 def list_newest(tx: Connection, parsed: ParsedQuery) -> Answer | None:

@@ -58,6 +58,8 @@ class Relations:
     against: Mapping[int, Sequence[int]] = field(default_factory=dict)
     """Candidate → the visible memories that contradict it."""
     standings: Mapping[int, MemoryStanding] = field(default_factory=dict)
+    beside: Sequence[tuple[int, str, int]] = ()
+    """Candidates with the title of another memory of the same words, and what replaced that."""
 
     def list_leading(self, find_terms: Callable[[int], frozenset[str]]) -> set[int]:
         """The memories that come before a candidate; `find_terms`: the terms of the question that a candidate has."""
@@ -123,7 +125,7 @@ def read_relations(tx: Connection, parsed: ParsedQuery, ids: Sequence[int]) -> R
             for one, others in against.items()
             if (kept := tuple(n for n in others if standings[n].at <= question.as_of))
         }
-    return Relations(values, against, standings)
+    return Relations(values, against, standings, judgments.replaced_beside(tx, ids))
 
 
 def find_precedence(
@@ -158,6 +160,7 @@ def find_precedence(
             pairs.append((value.newer_id, number))
     pairs += find_overtaken(best, known) if parsed.intent.is_present else []
     pairs += _find_corrected(best)
+    pairs += _find_replaced_with_twin(best, relations.beside, known)
     found = [
         (then, first, "former") if is_former else (first, then, "present") for first, then in pairs
     ]
@@ -205,6 +208,21 @@ def _find_corrected(best: Sequence[SummaryHead]) -> list[tuple[int, int]]:
         if one.kind in CLAIM_KINDS | {Kind.TASK}
     ]
     return [(later, older) for older, later in find_corrections(stated).items()]
+
+
+def _find_replaced_with_twin(
+    best: Sequence[SummaryHead], beside: Sequence[tuple[int, str, int]], known: Collection[int]
+) -> list[tuple[int, int]]:
+    """Find pairs of what replaced a memory, and one of the same words that says most of what that said: `still to be tested`."""
+    heads = {one.id: one for one in best}
+    found = []
+    for number, title, newer in beside:
+        if number in heads and newer in known and newer != number:
+            said = frozenset(content_stems(title))
+            shared = said.intersection(content_stems(heads[number].title))
+            if 0 < _SAME_MATTER_MIN * len(said) <= len(shared):
+                found.append((newer, number))
+    return found
 
 
 def _is_asked_about(one: ReplacedValue, known: Mapping[int, frozenset[str]]) -> bool:

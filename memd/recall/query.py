@@ -255,8 +255,14 @@ def without_recency(text: str) -> str:
     return _RECENT_PATTERN.sub(" ", text)
 
 
+_ANY_WORD = "it"
+
+
 def find_intent_words(text: str, kind: Kind) -> frozenset[str]:
-    """The folded words of a question that only ask for this kind of memory: `choose` in `why did we choose redis`."""
+    """The folded words of a question that only ask for this kind of memory: `choose` in `why did we choose redis`.
+
+    Where any word may stand, as in `which antenna do we use`, stands what the question is about.
+    """
     patterns = [
         pattern for pattern, kinds in _KIND_PATTERNS if kind in kinds and pattern.search(text)
     ]
@@ -264,7 +270,9 @@ def find_intent_words(text: str, kind: Kind) -> frozenset[str]:
         fold(match[0])
         for match in (WORD.finditer(text) if patterns else ())
         if not is_stop_word(match[0])
-        and not any(p.search(f"{text[: match.start()]}{text[match.end() :]}") for p in patterns)
+        and not any(
+            p.search(f"{text[: match.start()]}{_ANY_WORD}{text[match.end() :]}") for p in patterns
+        )
     )
 
 

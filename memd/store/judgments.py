@@ -119,6 +119,23 @@ def visible_contradictions(
     }
 
 
+def replaced_beside(tx: Connection, summary_ids: Collection[int]) -> list[tuple[int, str, int]]:
+    """(one of these memories, title of another of the same words, what replaced that other one) of what is replaced now.
+
+    Two are of the same words if they derive from one event.
+    """
+    sql = (
+        "SELECT CAST(mine.from_id AS INTEGER), older.title, gone.newer_id FROM edges mine"
+        " JOIN edges theirs ON theirs.to_kind = 'event' AND theirs.to_id = mine.to_id AND theirs.type = 'derives_from'"
+        " AND theirs.from_kind = 'summary' AND theirs.from_id <> mine.from_id"
+        " JOIN summaries older ON older.id = CAST(theirs.from_id AS INTEGER)"
+        " JOIN supersessions gone ON gone.older_id = older.id AND gone.undone_at IS NULL"
+        f" WHERE mine.from_kind = 'summary' AND mine.from_id IN ({marks(summary_ids)})"
+        " AND mine.type = 'derives_from' AND mine.to_kind = 'event'"
+    )
+    return fetch_all(tx, sql, tuple(map(str, summary_ids))) if summary_ids else []
+
+
 def standings_of(tx: Connection, summary_ids: Collection[int]) -> dict[int, MemoryStanding]:
     """Return the authority and time of each of these memories."""
     sql = f"SELECT id, at, {AUTHORITY.format('summaries')}, pinned_by, author FROM summaries WHERE id IN ({marks(summary_ids)})"

@@ -25,6 +25,8 @@ BODY_CHARACTERS_MAX = 2_000
 """Of a candidate's body only this much is read."""
 PASSED_LATER = "passed-later"
 """The rule of an edge from a failure to the event of a later turn in which the same check passed."""
+OF_ANOTHER = "of_another"
+"""Names in the detail of such an edge that the turn in which the check passed had seen it fail with another error only."""
 DISPUTED_LATER = "disputed-later"
 """The rule of an edge from a failure to the event of a later turn that says that it is not fixed."""
 _IS_PASSED = (
@@ -155,6 +157,7 @@ class ClosedFailure:
 
     summary_id: int
     session_id: int | None
+    """The session in which its check passed."""
     closed_in: str
     """The episode in which its check passed."""
     closed_at: int
@@ -166,7 +169,8 @@ class ClosedFailure:
 def closed_failures(tx: Connection, project_id: int, limit: int) -> list[ClosedFailure]:
     """The failures of a project that count as fixed, the latest first."""
     rows = tx.execute(
-        "SELECT s.id, s.session_id, coalesce(e.detail ->> '$.episode', s.episode, ''), coalesce(e.at, s.at),"
+        "SELECT s.id, coalesce((SELECT session_id FROM events WHERE id = CAST(e.to_id AS INTEGER)), s.session_id),"
+        " coalesce(e.detail ->> '$.episode', s.episode, ''), coalesce(e.at, s.at),"
         f" e.id IS NULL FROM summaries s LEFT JOIN edges e ON {_OWN_EDGE} AND e.rule = ?"
         " WHERE s.project_id = ? AND s.kind = 'failure'"
         f" AND ({_IS_PASSED} AND NOT {_IS_DISPUTED} OR {_IS_CLOSED_LATER}) ORDER BY 4 DESC LIMIT ?",
@@ -196,11 +200,15 @@ def is_closed_later(tx: Connection, failure_id: int) -> bool:
 
 
 def closed_by_events(tx: Connection, event_ids: Sequence[int]) -> list[tuple[int, str, int]]:
-    """(event, title of a failure, when it failed) of the failures whose check passed in these events, undisputed since."""
+    """(event, title of a failure, when it failed) of the failures whose check passed in these events, undisputed since.
+
+    Not of those whose check had failed there with another error only.
+    """
     sql = (
         "SELECT CAST(p.to_id AS INTEGER), s.title, s.at FROM edges p JOIN summaries s ON s.id = CAST(p.from_id AS INTEGER)"
         f" WHERE p.to_kind = 'event' AND p.to_id IN (SELECT CAST(value AS TEXT) FROM json_each(?))"
-        f" AND p.from_kind = 'summary' AND p.rule = '{PASSED_LATER}' AND {_IS_CLOSED_LATER} ORDER BY s.at, s.id"
+        f" AND p.from_kind = 'summary' AND p.rule = '{PASSED_LATER}'"
+        f" AND p.detail ->> '$.{OF_ANOTHER}' IS NULL AND {_IS_CLOSED_LATER} ORDER BY s.at, s.id"
     )
     return fetch_all(tx, sql, (json.dumps(list(event_ids)),))
 

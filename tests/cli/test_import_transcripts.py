@@ -34,6 +34,12 @@ def test_a_second_import_reads_nothing(machine):
     assert counts(machine) == before
 
 
+def test_an_import_without_a_daemon_says_so_and_not_that_it_read_nothing(machine):
+    ran = machine.run("import", "claude-code", SAMPLES)
+    assert (ran.status != 0, ran.out) == (True, "")
+    assert "memd start" in ran.err
+
+
 def test_a_dry_run_needs_no_daemon_and_changes_nothing(machine):
     ran = machine.run("import", "claude-code", SAMPLES, "--dry-run")
     assert ran.status == 0, ran.err

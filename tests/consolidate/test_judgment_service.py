@@ -3,7 +3,6 @@ import pytest
 
 from memd.capture.redact import redact
 from memd.consolidate.judgments import REASON_CHARACTERS_MAX, JudgmentService, NewJudgment
-from memd.errors import BadRequest
 from memd.models import Authority, Kind, Space, Stance
 from memd.store import judgments
 
@@ -45,9 +44,10 @@ async def test_no_secret_stands_in_a_reason_and_no_essay(vault, judge, pair):
     assert len(said.reason) <= REASON_CHARACTERS_MAX
 
 
-async def test_a_judgment_needs_a_reason(judge, pair):
-    with pytest.raises(BadRequest, match=r"say in a few words why \(reason\)"):
-        await judge.judge(ruling(pair, reason=" \0 "))
+async def test_a_judgment_without_a_reason_says_that_none_was_given(vault, judge, pair):
+    await judge.judge(ruling(pair, reason=" \0 "))
+    (said,) = vault.db.read_now(lambda tx: judgments.judgments_of(tx, pair[0]))
+    assert said.reason == f"the {said.who} gave no reason"
 
 
 async def test_the_candidates_are_what_is_near_and_undecided(vault, judge, pair):

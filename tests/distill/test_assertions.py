@@ -213,3 +213,19 @@ def test_each_form_that_was_seen_often_is_faithful_and_stands():
             assert form.people >= 3
             assert form.faithful >= 0.95 * form.cases
             assert form.stands >= 0.6 * form.cases
+
+
+@pytest.mark.parametrize(
+    ("typed", "title"),
+    [
+        ("btw never touch out/, it is generated", "Never touch out/, it is generated"),
+        ("Oh, and by the way, always run `make fmt` before you commit", "Always run `make fmt` before you commit"),
+        ("One more thing, never touch the tokens", "Never touch the tokens"),
+        ("hmm well never restart the broker by hand", "Never restart the broker by hand"),
+        ("In tests, never use sleep", "In tests, never use sleep"),
+        ("By the gate, never use sleep", "By the gate, never use sleep"),
+    ],
+)  # fmt: skip
+def test_what_only_opens_a_sentence_is_no_part_of_an_order(typed, title):
+    (rule,) = [one for one in asserted(typed) if one.rule == "said:always"]
+    assert rule.title == title

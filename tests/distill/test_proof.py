@@ -311,6 +311,64 @@ async def test_a_check_that_passes_after_the_dispute_closes_the_failure(session)
     assert await session.outcome() == "open"
 
 
+async def test_what_passed_in_a_later_turn_is_not_disputed_by_what_another_session_says_of_its_own(
+    session,
+):
+    await session.tell(ASKED, FAILS_TEST, says("Let me think."))
+    await session.tell(
+        asks("Have another look."), edits(), runs("pytest tests/test_cart.py", PASSED), DONE
+    )
+    assert await session.outcome() == "closed"
+    await session.starts_another("s2")
+    await session.tell(
+        asks("We tried thicker rugs against the draught, they didn't help."), says("I see.")
+    )
+    assert await session.outcome() == "closed"
+    await session.tell(asks("The cart total still fails."), says("Let me see."))
+    assert await session.outcome() == "open"
+
+
+def make_says(*lines):
+    said = "\n".join(lines)
+    return fails("make check", f"Exit code 2\npython3 tools/check.py\n{said}\nmake: *** [Makefile:2: check] Error 1")  # fmt: skip
+
+
+MAKE_PASSES = runs("make check", "all 7 checks passed")
+OVEN = make_says("oven 3: no answer from the thermostat, timed out")
+GLAZE = make_says("glaze.yaml: unknown colour 'teal'")
+
+
+async def test_a_failure_is_named_by_what_failed_and_not_by_the_program_that_ran_it(session):
+    await session.tell(asks("Why does the oven fail?"), OVEN, says("It does not answer."))
+    (failed,) = [one for one in await session.live() if one.kind is Kind.FAILURE]
+    assert failed.title.startswith("oven 3: no answer from the thermostat, timed out")
+
+
+async def test_a_turn_that_mends_another_error_of_the_same_command_does_not_tell_of_the_first(
+    session,
+):
+    await session.tell(asks("Why does the oven fail?"), OVEN, says("It does not answer."))
+    (failed,) = [one for one in await session.live() if one.kind is Kind.FAILURE]
+    await session.starts_another("s2")
+    mended = says("The colour is called petrol now.")
+    await session.tell(asks("Fix the glaze."), GLAZE, edits("glaze.yaml"), MAKE_PASSES, mended)
+    assert not await session.open_failures()
+    fix = next(one for one in await session.live() if one.session_id != failed.session_id)
+    assert "oven 3" not in fix.body
+    hidden = next(one for one in await session.memories() if one.id == failed.id)
+    assert hidden.superseded_by not in (None, fix.id)
+
+
+async def test_a_check_that_passes_and_fails_again_with_another_error_is_mended_all_the_same(
+    session,
+):
+    await session.tell(
+        asks("Why does the oven fail?"), OVEN, edits("oven.c"), MAKE_PASSES,
+        asks("Now the glaze."), GLAZE, says("The oven answers; the colour is unknown."),
+    )  # fmt: skip
+    assert any("oven 3" in one.body and one.kind is Kind.FIX for one in await session.live())
+
+
 async def test_a_fix_is_disputed_from_another_session_that_names_it(session):
     await session.tell(*PROVEN, DONE)
     await session.starts_another("s2")

@@ -218,3 +218,67 @@ async def test_why_and_review_say_which_agent_noted_it_in_which_session_and_by_w
     assert f"the words that it quotes are not found in the record: “{SAID}”" in shown
     reviewed = " ".join(command(daemon, "review").split())
     assert "an agent (claude-code) noted it in session" in reviewed
+
+
+async def test_what_a_yes_decided_is_not_told_once_the_next_words_take_it_back(daemon):
+    daemon.start()
+    hook(daemon, "UserPromptSubmit", prompt="What about the build?")
+    hook(
+        daemon, "Stop", last_assistant_message="Zig compiles faster. Shall I move the build to Zig?"
+    )
+    hook(daemon, "UserPromptSubmit", prompt="yes", prompt_id="p2")
+    note = {"text": "The build moves to Zig.", "kind": "decision", "quote": "yes", "about": "Shall I move the build to Zig?"}  # fmt: skip
+    async with connect(daemon, "s1") as client:
+        ask = Asking(client)
+        noted = await ask("mem_remember", **note)
+        assert "proved" in noted
+        hook(daemon, "Stop", prompt_id="p2", last_assistant_message="OK.")
+        daemon.settle()
+        hook(daemon, "UserPromptSubmit", prompt="no, forget it, we stay with make", prompt_id="p3")
+        again = await ask("mem_remember", **note | {"text": "Zig builds the project."})
+        assert "took it back" in again["unproved"]
+        hook(daemon, "Stop", prompt_id="p3", last_assistant_message="OK.")
+        daemon.settle()
+    newer = memories(daemon, noted["id"])[noted["id"]]["superseded_by"]
+    told = "No longer: The build moves to Zig (“No, forget it, we stay with make”)"
+    assert memories(daemon, newer)[newer]["title"] == told
+    shown = hook(daemon, "SessionStart", session_id="s2", source="startup")
+    assert "user: No longer: The build moves to Zig" in shown
+    assert "agent: The build moves to Zig" not in shown
+    command(daemon, "undo")
+    assert memories(daemon, noted["id"])[noted["id"]]["superseded_by"] is None
+
+
+def test_a_choice_in_the_client_s_dialogue_is_taken_back_alike(daemon):
+    daemon.start()
+    hook(daemon, "UserPromptSubmit", prompt="plan the quays")
+    question = "How many quays should the harbour get?"
+    options = [
+        {"label": "One quay", "description": "All ships share one quay, which is cheap, but waits for the late ones."},
+        {"label": "Two quays", "description": "Cars and people board at two quays, so nobody waits in the evening."},
+    ]  # fmt: skip
+    asked = {"questions": [{"question": question, "header": "Quays", "options": options}]}
+    chosen = {"answers": {question: "Two quays"}}
+    hook(
+        daemon, "PostToolUse", tool_name="AskUserQuestion", tool_use_id="q1",
+        tool_input=asked | chosen, tool_response=asked | chosen,
+    )  # fmt: skip
+    plan = (
+        "The harbour gets two quays: cars and people board apart, so nobody waits in the evening."
+    )
+    hook(
+        daemon, "PostToolUse", tool_name="Write", tool_use_id="q2",
+        tool_input={"file_path": f"{PLACE}/plan.md", "content": plan}, tool_response={},
+    )  # fmt: skip
+    hook(daemon, "Stop", last_assistant_message="The plan is written.")
+    daemon.settle()
+    told = "user: How many quays should the harbour get? → Two quays"
+    before = hook(daemon, "SessionStart", session_id="s2", source="startup")
+    assert told in json.loads(before)["hookSpecificOutput"]["additionalContext"]
+    hook(daemon, "UserPromptSubmit", prompt="hm, no, leave it as it was", prompt_id="p2")
+    hook(daemon, "Stop", prompt_id="p2", last_assistant_message="OK.")
+    daemon.settle()
+    shown = hook(daemon, "SessionStart", session_id="s3", source="startup")
+    after = json.loads(shown)["hookSpecificOutput"]["additionalContext"]
+    assert told not in after
+    assert "user: No longer: Two quays" in after

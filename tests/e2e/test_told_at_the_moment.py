@@ -195,6 +195,28 @@ def test_positions_differ_from_run_to_run_and_values_do_not(session):
     assert later(session, "x").fails("pytest -q", WRONG.format(12, 131)) == ""
 
 
+DATED = "ValueError: time data '2026-11-{}T10:00:00' does not match the format of a waybill"
+
+
+@pytest.mark.parametrize(
+    ("behind", "is_told"),
+    [
+        ("", True),
+        (" -- again, in the importer", True),
+        (" in the nightly importer now", True),
+        (" lists", False),
+        (": the hour is missing", False),
+    ],
+)
+def test_an_error_in_a_prompt_is_recognised_whatever_a_sentence_adds_behind_it(
+    session, behind, is_told
+):
+    session.project = f"{PROJECT}-{session.key}"
+    mend(session, "pytest test_dates.py", DATED.format(26), lambda: session.touches("dates.py", "Edit"))  # fmt: skip
+    told = later(session).asks(f"{DATED.format(27)}{behind}")
+    assert ("changed dates.py" in told) is is_told, told
+
+
 def test_what_a_later_session_changed_is_told_as_what_fixed_it(session):
     session.project = f"{PROJECT}-{session.key}"
     session.asks("Run the tests of the cart.")

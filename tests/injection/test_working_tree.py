@@ -46,6 +46,19 @@ def test_a_line_that_names_a_file_which_is_gone_says_so(tree, text, name):
     assert WorkingTree(str(tree)).note_gone(text) == f"{name}: no longer there"
 
 
+@every_row(
+    ("text", "told"),
+    [
+        ("Read `guide.md` instead of `login.py`", ""),
+        ("We're dropping login.py, read `guide.md` from now on", ""),
+        ("Never edit `login.py`", "login.py: no longer there"),
+        ("Read `login.py` instead of `guide.md`", "login.py: no longer there"),
+    ],
+)
+def test_what_a_line_itself_gives_up_is_not_marked_as_gone(tree, text, told):
+    assert WorkingTree(str(tree)).note_gone(text) == told
+
+
 def test_a_file_that_is_moved_is_missed_and_one_that_comes_back_is_not(tree):
     (tree / "docs/guide.md").rename(tree / "docs/manual.md")
     assert WorkingTree(str(tree)).note_gone("docs/guide.md tells all") != ""

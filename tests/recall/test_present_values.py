@@ -233,3 +233,25 @@ async def test_of_two_of_one_speaker_that_contradict_each_other_the_later_comes_
     library.db.write_now(lambda tx: links.add_edges(tx, [edge]))
     answer = await library.ask("do alerts go to the pager of the shift")
     assert [hit.summary.id for hit in answer.hits] == [now, was]
+
+
+@pytest.mark.parametrize("is_of_same_words", [True, False])
+async def test_what_replaced_a_task_comes_before_the_work_that_tells_of_the_same_words(
+    library, db, is_of_same_words
+):
+    told = library.put(
+        "Noted: the siren still has to be tested", "Is the siren tested? It still has to be tested.",
+        days_ago=9, kind=Kind.DISCOVERY,
+    )  # fmt: skip
+    task = library.put("The siren still has to be tested", days_ago=9, kind=Kind.TASK)
+    done = library.put("Siren: works up to 90 dB, tested on the roof", days_ago=1, kind=Kind.FACT)
+
+    def relate(tx):
+        for number, event in ((told, 7), (task, 7 if is_of_same_words else 8)):
+            start = ("summary", str(number), EdgeType.DERIVES_FROM, "event", str(event))
+            links.add_edges(tx, [links.NewEdge(*start, "turn", 1)])
+        links.supersede(tx, newer_id=done, older_id=task, rule="r", cosine=None, guard="", at=1)
+
+    db.write_now(relate)
+    found = await library.ids("is the siren tested?")
+    assert found == ([done, told] if is_of_same_words else [told, done])

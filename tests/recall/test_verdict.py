@@ -28,6 +28,16 @@ async def test_a_question_whose_words_are_there_is_found_and_says_where(library)
     assert answer.reason == f"#{answer.hits[0].summary.id} has 'sessions', 'live'"
 
 
+@pytest.mark.parametrize("question", ["which antenna do we use?", "which mixer should we use now?"])
+async def test_what_a_question_asks_a_decision_about_is_not_found_in_the_verb_alone(
+    library, question
+):
+    library.put("Use rye flour for the dark breads", kind=Kind.DECISION)
+    library.put("We use parchment paper, not mats", kind=Kind.DECISION)
+    assert (await library.ask(question)).verdict != "found"
+    assert (await library.ask("which flour do we use?")).verdict == "found"
+
+
 async def test_what_nobody_ever_mentioned_is_nothing_and_shows_no_hit(library):
     answer = await library.ask("Which Kubernetes ingress do the hooks need?")
     assert (answer.verdict, answer.hits) == ("nothing", ())

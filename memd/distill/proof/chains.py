@@ -220,10 +220,12 @@ def _make_chain(
 
 def _take_back(chain: FailureChain, waiting: Sequence[_OpenCheck]) -> FailureChain:
     """The chain, unless the same check fails with the same error at the end of the piece of work."""
-    lines, last = chain.error_lines, chain.passed
+    last = chain.passed
     for again in (one.failures[-1] for one in waiting):
         is_later = last is not None and again.at >= last.at
-        if is_later and command_output.read_error(again.output).line in lines:
+        if is_later and any(
+            command_output.is_same_error(run.output, again.output) for run in chain.failures
+        ):
             return replace(chain, rule=DISPUTED, objection="It passed, and then it failed again.")
     return chain
 

@@ -18,6 +18,7 @@ _CODE_RANK = 4
 _FAILED_COUNT = compile_lazily(r"^[ \t]*([1-9]\d*) fail$", re.MULTILINE)
 _CONTINUED = compile_lazily(r"\b(?:requires|because)$")
 _RAN_PARTS = compile_lazily(r"\b(\d+) (passed|failed)\b")
+_LINE_NUMBER = compile_lazily(r"(?<=[:(,])\d+\b")
 _OUTPUTS_CACHED = 64
 """Outputs of which it is kept what they tell: each is asked about several times while a turn is distilled."""
 _COMMANDS_CACHED = 512
@@ -83,13 +84,16 @@ def _find_error_line(output: str) -> tuple[str, int]:
             return _name_panic(output, telling[-1 if rank == 0 else 0]), rank
         if found and weak is None and not TOOLS["warning line"].match(found[0]):
             weak = found[0], rank
-    return weak or (_find_last_complaint(output), _GENERAL_RANK + 1)
+    said = _find_last_complaint(output)
+    # `make: *** Error 1` says that a program failed; what that said stands above it.
+    return (said or weak[0], weak[1]) if weak else (said, _GENERAL_RANK + 1)
 
 
 def _find_last_complaint(output: str) -> str:
     """The last line that says that something failed; empty if none does: a banner or progress tells nothing."""
     for line in map(str.strip, reversed(output.split("\n"))):
-        is_mute = TOOLS["tells nothing"].match(line) or TOOLS["warning line"].match(line)
+        mute = (TOOLS["tells nothing"], TOOLS["warning line"], TOOLS["of another program"])
+        is_mute = any(one.match(line) for one in mute)
         if not is_mute and TOOLS["says failure"].search(line):
             return line
     return ""
@@ -108,6 +112,14 @@ def _name_panic(output: str, line: str) -> str:
     match = TOOLS["panic"].search(output) if "panicked at" in line else None
     said = match and (match["said"] or match["old"])
     return f"{match['test']} panicked: {said}" if match and said else line
+
+
+def is_same_error(one: str, other: str) -> bool:
+    """Return whether two outputs complain of the same, wherever its line stands now; of those that do not say what, all of it counts."""
+    mine, theirs = read_error(one), read_error(other)
+    if not (mine.tells and theirs.tells):
+        return one.strip() == other.strip()
+    return _LINE_NUMBER.sub("", mine.line) == _LINE_NUMBER.sub("", theirs.line)
 
 
 def ran_nowhere(output: str) -> bool:

@@ -19,11 +19,12 @@ from memd.distill.episodes import Dispute, Episode, EpisodeContext, ShellCommand
 from memd.distill.proof import checks
 from memd.distill.proof.chains import SILENCED, list_failed
 from memd.distill.proof.checks import Check, is_failing, read_proven
+from memd.distill.proof.command_output import is_same_error
 from memd.distill.proof.objections import Denial, find_silencing, find_story_denials
 from memd.models import Draft, EdgeType, Kind, Session, Summary
 from memd.store import events, links, projects, session_context, summaries
 from memd.store.database import Connection
-from memd.store.session_context import DISPUTED_LATER, PASSED_LATER, ClosedFailure
+from memd.store.session_context import DISPUTED_LATER, OF_ANOTHER, PASSED_LATER, ClosedFailure
 from memd.text import content_stems
 
 _LATER = "its check passed in a later turn"
@@ -116,20 +117,31 @@ def close_failures(
     commands = {failure.id: run for failure, run in failed}
     closed = set()
     for failure, passed in match_passed_checks(runs, failed):
-        run = passed.run
+        run, is_other = passed.run, _fails_otherwise(passed, commands[failure.id])
         edge = links.NewEdge(
             "summary", str(failure.id), EdgeType.REFERENCES, "event", str(run.event_id), PASSED_LATER,
-            run.at, detail={"episode": episode},
+            run.at, detail={"episode": episode} | ({OF_ANOTHER: True} if is_other else {}),
         )  # fmt: skip
         # What is known already may have been disputed since: that stays open.
         if not _was_silenced(tx, failure, commands[failure.id], passed) and links.add_edges(
             tx, [edge]
         ):
             closed.add(run.event_id)
-            own_turn = _find_turns(tx, failure) if turn is None else [turn]
+            own_turn = _find_turns(tx, failure) if turn is None or is_other else [turn]
             for tells in own_turn[:1]:
                 supersede.hide(tx, tells, failure.id, PASSED_LATER, _LATER, run.at)
     return frozenset(closed)
+
+
+def _fails_otherwise(passed: PassedCheck, failed: ShellCommand) -> bool:
+    """Return whether the same check failed in this episode, too, but never with this error: then it mended another one."""
+    waiting = list_failed(failed)
+    again = [
+        run
+        for run in passed.commands
+        if is_failing(run) and not waiting.isdisjoint(list_failed(run))
+    ]
+    return bool(again) and not any(is_same_error(run.output, failed.output) for run in again)
 
 
 def _find_turns(tx: Connection, failure: Summary) -> list[int]:
@@ -242,7 +254,7 @@ def _find_disputed(
     def is_meant(one: ClosedFailure) -> bool:
         summary = found[one.summary_id]
         stems = frozenset(content_stems(f"{summary.title} {summary.body}"))
-        is_own = one.session_id == session.id or not one.is_own
+        is_own = one.session_id == session.id
         if not denial.concerns(stems, summary.body.partition(" failed: ")[0]):
             return False
         if denial.subject:
