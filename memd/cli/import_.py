@@ -149,23 +149,28 @@ _SESSION_FILE = "session:"
 class SavedCheckpoints(dict[str, tuple[int, int]]):
     """Files that were read completely: key → (bytes, modification time in µs). The daemon stores new ones."""
 
-    @classmethod
-    def load(cls) -> "SavedCheckpoints":
-        """Load those that the daemon has. Raises Unreachable."""
-        known = daemon_call.call("memd/imports")["imports"]
-        return cls(
-            {
-                key.removeprefix(_SESSION_FILE): (int(size), int(micros))
-                for key, (size, micros) in known.items()
-                if not Path(key).is_absolute()
-            }
-        )
-
     def __setitem__(self, key: str, stamp: tuple[int, int]) -> None:
         """Store a checkpoint here and in the vault."""
         path = f"{_SESSION_FILE}{key}" if Path(key).is_absolute() else key
         daemon_call.call("memd/imports/mark", path=path, size=stamp[0], modified_at=stamp[1])
         super().__setitem__(key, stamp)
+
+
+def _load_checkpoints(*, dry_run: bool) -> MutableMapping[str, tuple[int, int]]:
+    """Load the daemon's checkpoints; a dry run does without a daemon, and has none."""
+    try:
+        known = daemon_call.call("memd/imports")["imports"]
+    except Unreachable:
+        if not dry_run:
+            raise
+        return {}
+    return SavedCheckpoints(
+        {
+            key.removeprefix(_SESSION_FILE): (int(size), int(micros))
+            for key, (size, micros) in known.items()
+            if not Path(key).is_absolute()
+        }
+    )
 
 
 # ── Memories of other programs ───────────────────────────────────────────────────────────────────
@@ -195,16 +200,6 @@ def _import_memories(
         print(source.hint)
     if report.failed or report.broken:
         raise typer.Exit(1)
-
-
-def _load_checkpoints(*, dry_run: bool) -> MutableMapping[str, tuple[int, int]]:
-    """Load the daemon's checkpoints; a dry run does without a daemon."""
-    try:
-        return SavedCheckpoints.load()
-    except Unreachable:
-        if not dry_run:
-            raise
-        return {}
 
 
 def _read_memories(
@@ -284,9 +279,10 @@ def _import_sessions(source: SessionSource, paths: Sequence[Path] | None, *, dry
         print_result({"done": [], "message": message}, [message])
         return
     report = TranscriptImportReport(is_dry_run=dry_run)
+    checkpoints = _load_checkpoints(dry_run=dry_run)
     try:
         with _showing_progress() as progress:
-            last_event = _read_sessions(source, files, report, progress)
+            last_event = _read_sessions(source, files, checkpoints, report, progress)
     finally:
         if not wants_json():
             print("\n".join(_format_transcript_report(report)))
@@ -300,6 +296,7 @@ def _import_sessions(source: SessionSource, paths: Sequence[Path] | None, *, dry
 def _read_sessions(
     source: SessionSource,
     files: Sequence[str],
+    checkpoints: MutableMapping[str, tuple[int, int]],
     report: TranscriptImportReport,
     progress: FileProgress,
 ) -> int:
@@ -315,12 +312,9 @@ def _read_sessions(
         last_event = max(last_event, *stored, 0)
         return receipts
 
-    has_daemon = not dry_run or daemon_call.answers()
-    checkpoints: MutableMapping[str, tuple[int, int]]
-    checkpoints = SavedCheckpoints.load() if has_daemon else {}
     importer.import_transcripts(
         files,
-        send if has_daemon else None,
+        send if isinstance(checkpoints, SavedCheckpoints) else None,
         checkpoints,
         progress,
         truncate=truncate.clean_payload,
@@ -404,8 +398,7 @@ class FoundSource:
 
 def _import_everything(*, dry_run: bool, yes: bool) -> None:
     """Show what every source has on this machine, ask, and import it. Exits 1 if something could not be read."""
-    has_daemon = daemon_call.answers()
-    checkpoints = SavedCheckpoints.load() if has_daemon or not dry_run else {}
+    checkpoints = _load_checkpoints(dry_run=dry_run)
     found = [
         one
         for name, source in CATALOGUE.items()
@@ -495,7 +488,7 @@ def _import_found(
         lines = _format_memory_report(report, found, one.source)
     else:
         report = TranscriptImportReport(is_dry_run=dry_run)
-        last_event = _read_sessions(one.source, one.files, report, progress)
+        last_event = _read_sessions(one.source, one.files, checkpoints, report, progress)
         lines = _format_transcript_report(report)
     return report, lines, last_event
 
