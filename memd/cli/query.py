@@ -173,9 +173,7 @@ def _format_list(
         yield "no memories" + (
             "" if is_all else " here; --project all lists those of every project"
         )
-    columns = MemoryColumns(terminal, memories, [format_age(one["at"], now) for one in memories])
-    for memory in memories:
-        yield from columns.format(memory)
+    yield from format_with_ages(terminal, memories, now)
     if found.get("next"):
         yield terminal.paint("(there are more: --limit, --until)", "dim")
 
@@ -337,6 +335,13 @@ _GAP = "  "
 _WIDTH_WITH_SPEAKER = 72
 """Columns from which on the speaker has one of its own."""
 _SNIPPET_LINES_MAX, _PLACE_WIDTH_MAX, _TITLE_WIDTH_MIN = 3, 20, 14
+
+
+def format_with_ages(terminal: Screen, memories: Sequence[Memory], now: int) -> Iterator[str]:
+    """Memories in columns, each with its age."""
+    columns = MemoryColumns(terminal, memories, [format_age(one["at"], now) for one in memories])
+    for memory in memories:
+        yield from columns.format(memory)
 
 
 class MemoryColumns:

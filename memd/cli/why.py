@@ -17,7 +17,7 @@ from typer import Argument, Option
 from memd.belief.standing import describe_scope
 from memd.cli import daemon_call, output
 from memd.cli.output import Screen, find_screen
-from memd.cli.query import MemoryColumns
+from memd.cli.query import MemoryColumns, format_with_ages
 from memd.cli.terminal import (
     TIMES,
     ClientOption,
@@ -31,7 +31,6 @@ from memd.cli.terminal import (
     wants_json,
 )
 from memd.models import AGENTS_IMPORT
-from memd.time_expressions import format_age
 
 _LABEL_WIDTH = 13
 _TEXT_WIDTH_MAX = 96
@@ -282,10 +281,7 @@ def _describe_node(
     yield from _tell_sources(found["sources"], terminal, width)
     if memories:
         yield f"known from {output.plural(len(memories), 'memory')}, the newest first:"
-    now = int(time.time() * 1000)
-    columns = MemoryColumns(terminal, memories, [format_age(m["at"], now) for m in memories])
-    for memory in memories:
-        yield from columns.format(memory)
+    yield from format_with_ages(terminal, memories, int(time.time() * 1000))
     if not memories and not found["sources"]:
         yield f"{output.plural(len(found['edges']), 'link')}: --graph"
 
