@@ -7,14 +7,16 @@ do not come here unless help is asked for: `__main__.py` runs them without typer
 
 import difflib
 import errno
+import functools
 import importlib.util
+import inspect
 import itertools
 import os
 import pkgutil
 import re
 import shutil
 import sys
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from importlib.abc import InspectLoader
 from types import CodeType
 from typing import Annotated, Any
@@ -27,7 +29,7 @@ from typer import Option
 from memd import __version__
 from memd.cli import daemon_call, output
 from memd.cli.output import Screen, find_screen, wrap
-from memd.cli.terminal import complete_vaults
+from memd.cli.terminal import JsonOption, complete_vaults, note_json
 from memd.errors import MemdError, Unreachable
 from memd.paths import mend_umask
 
@@ -72,6 +74,11 @@ _BOXES_FROM = 60
 """Columns below which the boxes of a help page would cut words."""
 _FORWARDING = {"hook", "mcp"}
 """Commands that pass on their arguments unread."""
+_WITHOUT_RESULT = {
+    "view", "serve", "start", "stop", "restart", "export", "restore", "mcp", "hook", "project", "model", "model add", "model remove", "team",
+}  # fmt: skip
+"""Commands that do something and have nothing to tell a program."""
+_KEYWORD = inspect.Parameter.KEYWORD_ONLY
 _OF_WORDS = {"search", "remember", "context"}
 """Commands that take words of the user's language."""
 _TYPO_RATIO = 0.8
@@ -190,7 +197,7 @@ class LazyGroup(SuggestingGroup):
         """Build one command; None if it does not exist."""
         if cmd_name not in COMMANDS:
             return None
-        run = pkgutil.resolve_name(COMMANDS[cmd_name])
+        run = _add_json(cmd_name, pkgutil.resolve_name(COMMANDS[cmd_name]))
         if cmd_name not in SUBCOMMANDS:
             app = _new_typer()
             forwards = {"allow_extra_args": True, "ignore_unknown_options": True}
@@ -201,8 +208,26 @@ class LazyGroup(SuggestingGroup):
         app = _new_typer(name=cmd_name, cls=SuggestingGroup, invoke_without_command=True)
         app.callback()(run)
         for name, run_subcommand in pkgutil.resolve_name(SUBCOMMANDS[cmd_name]).items():
-            app.command(name, cls=PlainCommand)(run_subcommand)
+            run = _add_json(f"{cmd_name} {name}", run_subcommand)
+            app.command(name, cls=PlainCommand)(run)
         return typer.main.get_command(app)
+
+
+def _add_json(command: str, run: Callable[..., Any]) -> Callable[..., Any]:
+    """Return what runs a command, with `--json` behind its own options if it has a result."""
+    if command in _WITHOUT_RESULT:
+        return run
+
+    @functools.wraps(run)
+    def run_with_json(*args: Any, as_json: bool = False, **options: Any) -> Any:
+        note_json(as_json)
+        return run(*args, **options)
+
+    own = inspect.signature(run)
+    option = inspect.Parameter("as_json", _KEYWORD, default=False, annotation=JsonOption)
+    signature = own.replace(parameters=[*own.parameters.values(), option])
+    run_with_json.__signature__ = signature  # type: ignore[attr-defined]  # what typer reads
+    return run_with_json
 
 
 def _new_typer(**settings: Any) -> typer.Typer:

@@ -15,15 +15,7 @@ from typer import Argument, Option
 from memd import __version__
 from memd.cli import daemon_call, output
 from memd.cli.daemon import start, stop
-from memd.cli.terminal import (
-    DryRunOption,
-    JsonOption,
-    YesOption,
-    confirm,
-    print_result,
-    progress_bar,
-    waiting,
-)
+from memd.cli.terminal import DryRunOption, YesOption, confirm, print_result, progress_bar, waiting
 from memd.daemon import process
 from memd.errors import AlreadyRunning
 from memd.paths import private_dir
@@ -157,7 +149,7 @@ def is_export(path: Path) -> bool:
         return archive.is_header(file.readline(_HEADER_BYTES_MAX))
 
 
-def import_export(file: Path, *, dry_run: bool, as_json: bool = False) -> None:
+def import_export(file: Path, *, dry_run: bool) -> None:
     """Import all of an export file, or nothing if a line is wrong.
 
     The file is checked, redacted and staged here; the daemon then merges it in one transaction. Raises
@@ -186,13 +178,13 @@ def import_export(file: Path, *, dry_run: bool, as_json: bool = False) -> None:
         result: dict[str, Any] = {"read": counts, "newer": staged.newer}
         if dry_run:
             line = f"would read {format_totals(counts)}; the file is complete"
-            print_result(result, [line, *left], as_json=as_json)
+            print_result(result, [line, *left])
             return
         commit_staging(vault)
         with waiting("merging"):
             merged = daemon_call.call("memd/import/vault", daemon_call.LONG_S, staged=name)
     said = [f"read {format_totals(counts)}", *_format_merged(merged), *left]
-    print_result({**result, **merged}, said, as_json=as_json)
+    print_result({**result, **merged}, said)
 
 
 def _format_newer(newer: dict[str, int]) -> Iterator[str]:
@@ -229,7 +221,6 @@ def run_backup(
     to: str | None = Option(None, metavar="DIR", help="Default: `backups` beside the vault."),
     keep: int = Option(5, min=1, help="Number of backups to keep there."),
     listed: bool = Option(False, "--list", help="List the backups, and make none."),
-    as_json: JsonOption = False,
 ) -> None:
     """Copy the vault to a dated file while it is in use, check the copy, and remove the oldest ones.
 
@@ -242,7 +233,7 @@ def run_backup(
         directory = to or backup.backup_dir(paths)
         found = backup.list_backups(directory, paths.vault)
         entries = {"backups": [_describe_backup(one) for one in found]}
-        print_result(entries, _format_backups(found, directory), as_json=as_json)
+        print_result(entries, _format_backups(found, directory))
         return
     with _show_copying() as progress:
         made = backup.create_backup(paths, to, keep, _now(), progress)
@@ -252,7 +243,6 @@ def run_backup(
     print_result(
         {**_describe_backup(made.backup), "pruned": list(made.pruned)},
         (f"{path}: {size}, {memories}, checked", *removed),
-        as_json=as_json,
     )
 
 
@@ -285,7 +275,6 @@ def run_sync(
     *,
     new_key: bool = Option(False, "--new-key", help="Only make and show this machine's age key."),
     dry_run: DryRunOption = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Share memories with your other machines, by a place that all of them reach.
 
@@ -299,7 +288,7 @@ def run_sync(
     settings = load_config(paths.config_file).sync
     if new_key:
         path = os.path.expanduser(settings.identity) or paths.age_key  # noqa: PTH111  # as it was named
-        _make_key(path, as_json=as_json)
+        _make_key(path)
         return
     named = place or settings.place
     if not named:
@@ -319,10 +308,10 @@ def run_sync(
             where.publish(device)
     report = done["report"]
     is_git = isinstance(where, places.CloneTarget)
-    print_result(report, _format_sync(report, keeps_history=is_git), as_json=as_json)
+    print_result(report, _format_sync(report, keeps_history=is_git))
 
 
-def _make_key(path: str, *, as_json: bool) -> None:
+def _make_key(path: str) -> None:
     """Make this machine's key unless it has one, and say what to write into config.toml."""
     from memd.sharing import chunks
 
@@ -334,7 +323,7 @@ def _make_key(path: str, *, as_json: bool) -> None:
         *(f"  {one}" for one in public),
         "under [sync] in config.toml of each machine, name the public keys of all of them: recipients = [...]",
     ]
-    print_result({"path": path, "new": is_new, "public_keys": public}, lines, as_json=as_json)
+    print_result({"path": path, "new": is_new, "public_keys": public}, lines)
 
 
 def _format_sync(report: dict[str, Any], *, keeps_history: bool) -> Iterator[str]:

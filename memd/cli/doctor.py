@@ -16,7 +16,7 @@ from typer import Option
 from memd import __version__
 from memd.cli import daemon_call, health, output
 from memd.cli.output import Screen, find_screen
-from memd.cli.terminal import JsonOption, VerboseOption, print_result, waiting
+from memd.cli.terminal import VerboseOption, print_result, waiting, wants_json
 from memd.errors import Broken, ConfigError, MemdError
 from memd.models import Finding
 from memd.paths import Paths, find_home
@@ -26,15 +26,14 @@ _ORDER = ("problem", "warning", "ok")
 _STYLES = {"problem": "bad", "warning": "warning", "ok": "good"}
 
 
-def run_status(verbose: VerboseOption = False, as_json: JsonOption = False) -> None:
+def run_status(verbose: VerboseOption = False) -> None:
     """Show how memd is. Exit status: 0 healthy, 1 degraded, 2 not running."""
-    raise typer.Exit(health.report(as_json=as_json, verbose=verbose))
+    raise typer.Exit(health.report(as_json=wants_json(), verbose=verbose))
 
 
 def run_doctor(
     fix: bool = Option(False, "--fix", help="Fix what is safe; no memory or event is deleted."),
     verbose: VerboseOption = False,
-    as_json: JsonOption = False,
 ) -> int:
     """Check everything that could be wrong, and say what to do about it.
 
@@ -62,7 +61,7 @@ def run_doctor(
         "findings": list(map(asdict, findings)),
     }
     lines = _format_findings(findings, fixed, find_screen(), verbose=verbose)
-    print_result(report, lines, as_json=as_json)
+    print_result(report, lines)
     if any(finding.verdict == "problem" for finding in findings):
         return PROBLEMS
     return NOT_RUNNING if status is None else OK

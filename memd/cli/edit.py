@@ -17,11 +17,11 @@ from memd.cli.terminal import (
     KINDS,
     DryRunOption,
     IdArgument,
-    JsonOption,
     YesOption,
     confirm,
     print_result,
     waiting,
+    wants_json,
 )
 from memd.errors import MemdError
 
@@ -51,7 +51,6 @@ def run_remember(  # noqa: PLR0913  # one parameter per option
     where: list[str] | None = Option(None, metavar="PLACE", help="A path/ or command it is for."),
     project: str | None = Option(None, help="global, or a name. Default: this project."),
     expires_in: str | None = Option(None, metavar="DURATION", help="Hide it then: 12h, 30d, 2w."),
-    as_json: JsonOption = False,
 ) -> None:
     """Store a memory."""
     stored = daemon_call.call(
@@ -65,7 +64,7 @@ def run_remember(  # noqa: PLR0913  # one parameter per option
         expires_in=expires_in,
         directory=daemon_call.current_directory(),
     )
-    print_result(stored, _format_remembered(stored), as_json=as_json)
+    print_result(stored, _format_remembered(stored))
 
 
 def _read_statement(words: list[str] | None) -> str:
@@ -133,7 +132,6 @@ def run_forget(  # noqa: PLR0913, PLR0917  # one parameter per option
     until: str | None = Option(None, help="Only what happened then or before."),
     dry_run: DryRunOption = False,
     yes: YesOption = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Erase memories, and the events that no other memory needs. This cannot be undone.
 
@@ -156,12 +154,12 @@ def run_forget(  # noqa: PLR0913, PLR0917  # one parameter per option
     with daemon_call.connection(daemon_call.LONG_S) as call:
         plan = call("memd/forget", **selection, dry_run=True)
         if dry_run or not yes or _is_nothing(plan):
-            print_result(plan, _format_erasure(plan, hint), as_json=as_json)
-            if as_json or dry_run or _is_nothing(plan):
+            print_result(plan, _format_erasure(plan, hint))
+            if wants_json() or dry_run or _is_nothing(plan):
                 return
             confirm("Erase this permanently?", "nothing was erased")
         erased = call("memd/forget", **selection, token=plan["token"], dry_run=False)
-    print_result(erased, _format_erasure(erased, hint), as_json=as_json)
+    print_result(erased, _format_erasure(erased, hint))
     if erased.get("refused"):
         daemon_call.fail(erased["refused"])
 
@@ -259,7 +257,6 @@ def run_scrub(
     secrets: bool = Option(False, "--secrets", help="What memd would redact today."),
     dry_run: DryRunOption = False,
     yes: YesOption = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Replace a text, or all secrets, in everything that is stored. The text itself is never printed."""
     if pattern == "-":
@@ -273,8 +270,8 @@ def run_scrub(
             plan = daemon_call.call(
                 "memd/scrub", _SCRUB_S, pattern=pattern, secrets=secrets, dry_run=True
             )
-        if dry_run or not as_json:
-            print_result(plan, _format_scrub(plan), as_json=as_json)
+        if dry_run or not wants_json():
+            print_result(plan, _format_scrub(plan))
         if dry_run or not plan["rows"]:
             return
         confirm("Replace all of this permanently?", "nothing was changed")
@@ -282,7 +279,7 @@ def run_scrub(
         done = daemon_call.call(
             "memd/scrub", _SCRUB_S, pattern=pattern, secrets=secrets, dry_run=False
         )
-    print_result(done, _format_scrub(done), as_json=as_json)
+    print_result(done, _format_scrub(done))
 
 
 def _format_scrub(report: dict[str, Any]) -> Iterator[str]:
@@ -308,15 +305,11 @@ def _format_scrub(report: dict[str, Any]) -> Iterator[str]:
 # ── pin, judge ───────────────────────────────────────────────────────────────────────────────────
 
 
-def run_pin(
-    number: IdArgument,
-    off: bool = Option(False, "--off", help="Unpin it."),
-    as_json: JsonOption = False,
-) -> None:
+def run_pin(number: IdArgument, off: bool = Option(False, "--off", help="Unpin it.")) -> None:
     """Pin a memory: it is always preferred and never superseded."""
     ids = daemon_call.read_ids([number])
     memory = daemon_call.call("memd/pin", id=ids[0], pinned=not off)
-    print_result(memory, _format_pinned(memory), as_json=as_json)
+    print_result(memory, _format_pinned(memory))
 
 
 def _format_pinned(memory: dict[str, Any]) -> Iterator[str]:
@@ -332,7 +325,6 @@ def run_edit(
     title: str | None = Option(None, metavar="TEXT", help="The new title."),
     text: str | None = Option(None, metavar="TEXT", help="The new text; - reads it from stdin."),
     reason: str | None = Option(None, metavar="TEXT", help="Why; `memd why` shows it."),
-    as_json: JsonOption = False,
 ) -> None:
     """Correct the title or the text of a memory, here or in $EDITOR. The old version stays behind the new one."""
     wanted = daemon_call.read_ids([number])[0]
@@ -344,7 +336,7 @@ def run_edit(
         done = daemon_call.call("memd/edit", id=wanted, title=title, text=text, reason=reason)
     undo = daemon_call.format_command(f"judge {done['id']} {wanted} --undo")
     lines = (f"#{done['id']} says it now; #{wanted} stays behind it", f"  to take it back: {undo}")
-    print_result(done, lines, as_json=as_json)
+    print_result(done, lines)
 
 
 def edit_by_hand(number: int, reason: str | None) -> dict[str, Any]:
@@ -408,20 +400,19 @@ def run_undo(
         None, metavar="[CHANGE]", help="Its name in --list. Default: the last."
     ),
     listed: bool = Option(False, "--list", help="List the last ten, and what undoing each does."),
-    as_json: JsonOption = False,
 ) -> None:
     """Undo the last change of any kind: a judgment, edit, pin, review, merge, or what memd replaced by itself."""
     if listed:
         if what is not None:
             daemon_call.fail("--list only lists; leave out the change")
         found = daemon_call.call("memd/undo", listed=True)
-        print_result(found, _format_changes(found["changes"]), as_json=as_json)
+        print_result(found, _format_changes(found["changes"]))
         return
     daemon_call.require_user("undo")
     done = daemon_call.call("memd/undo", what=what)
     one = done["undone"]
     lines = [f"undone: {output.one_line(one['did'])}", f"  {output.one_line(one['effect'])}"]
-    print_result(done, lines, as_json=as_json)
+    print_result(done, lines)
 
 
 def _format_changes(changes: list[dict[str, Any]]) -> Iterator[str]:

@@ -14,7 +14,7 @@ from typer import Argument, Option
 from memd.capture import truncate
 from memd.cli import archive, daemon_call, output
 from memd.cli.archive import VAULT_SOURCE, FileProgress
-from memd.cli.terminal import JsonOption, YesOption, complete_from, confirm, print_result, waiting
+from memd.cli.terminal import YesOption, complete_from, confirm, print_result, waiting, wants_json
 from memd.errors import Unreachable
 from memd.transfer import importer
 from memd.transfer.importer import MemoryImportReport, TranscriptImportReport
@@ -47,7 +47,7 @@ _OUTCOMES = {
 SOURCES = tuple(CATALOGUE)
 
 
-def run_import(  # noqa: PLR0913, PLR0917  # one parameter per option
+def run_import(
     source: str | None = Argument(
         None,
         metavar="SOURCE",
@@ -63,7 +63,6 @@ def run_import(  # noqa: PLR0913, PLR0917  # one parameter per option
         None, help="Store it here: global, current, a name or a directory."
     ),
     yes: YesOption = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Import past sessions and other memories. Running it again imports only what is new or changed.
 
@@ -99,25 +98,25 @@ def run_import(  # noqa: PLR0913, PLR0917  # one parameter per option
     if everything:
         if source is not None or project is not None:
             daemon_call.fail("--all takes neither a source nor --project")
-        _import_everything(dry_run=dry_run, yes=yes, as_json=as_json)
+        _import_everything(dry_run=dry_run, yes=yes)
         return
     if source is None:
         daemon_call.fail(f"name a source ({', '.join(SOURCES)}), a file of `memd export`, or --all")
     if (file := _find_export(source, paths or ())) is not None:
         if project is not None:
             daemon_call.fail("an export has projects of its own; leave out --project")
-        archive.import_export(file, dry_run=dry_run, as_json=as_json)
+        archive.import_export(file, dry_run=dry_run)
         return
     found = CATALOGUE.get(source) or _refuse_source(source)
     for path in paths or ():
         if not path.exists():
             daemon_call.fail(f"there is no {path}")
     if isinstance(found, MemorySource):
-        _import_memories(found, paths or (), project, dry_run=dry_run, as_json=as_json)
+        _import_memories(found, paths or (), project, dry_run=dry_run)
         return
     if project is not None:
         daemon_call.fail("transcripts have projects of their own; leave out --project")
-    _import_sessions(found, paths, dry_run=dry_run, as_json=as_json)
+    _import_sessions(found, paths, dry_run=dry_run)
 
 
 def _find_export(source: str, paths: Sequence[Path]) -> Path | None:
@@ -150,18 +149,6 @@ _SESSION_FILE = "session:"
 class SavedCheckpoints(dict[str, tuple[int, int]]):
     """Files that were read completely: key → (bytes, modification time in µs). The daemon stores new ones."""
 
-    @classmethod
-    def load(cls) -> "SavedCheckpoints":
-        """Load those that the daemon has. Raises Unreachable."""
-        known = daemon_call.call("memd/imports")["imports"]
-        return cls(
-            {
-                key.removeprefix(_SESSION_FILE): (int(size), int(micros))
-                for key, (size, micros) in known.items()
-                if not Path(key).is_absolute()
-            }
-        )
-
     def __setitem__(self, key: str, stamp: tuple[int, int]) -> None:
         """Store a checkpoint here and in the vault."""
         path = f"{_SESSION_FILE}{key}" if Path(key).is_absolute() else key
@@ -169,16 +156,28 @@ class SavedCheckpoints(dict[str, tuple[int, int]]):
         super().__setitem__(key, stamp)
 
 
+def _load_checkpoints(*, dry_run: bool) -> MutableMapping[str, tuple[int, int]]:
+    """Load the daemon's checkpoints; a dry run does without a daemon, and has none."""
+    try:
+        known = daemon_call.call("memd/imports")["imports"]
+    except Unreachable:
+        if not dry_run:
+            raise
+        return {}
+    return SavedCheckpoints(
+        {
+            key.removeprefix(_SESSION_FILE): (int(size), int(micros))
+            for key, (size, micros) in known.items()
+            if not Path(key).is_absolute()
+        }
+    )
+
+
 # ── Memories of other programs ───────────────────────────────────────────────────────────────────
 
 
 def _import_memories(
-    source: MemorySource,
-    paths: Sequence[Path],
-    project: str | None,
-    *,
-    dry_run: bool,
-    as_json: bool,
+    source: MemorySource, paths: Sequence[Path], project: str | None, *, dry_run: bool
 ) -> None:
     """Import the memories of another program. Exits 1 if something could not be read."""
     if not paths and not source.location:
@@ -186,7 +185,7 @@ def _import_memories(
     found = source.find([path.expanduser() for path in paths], os.environ)
     if not (found.files or found.failed or found.folders):
         message = f"no {source.noun} found in {', '.join(map(str, paths)) or source.location}"
-        print_result({"done": [], "message": message}, [message], as_json=as_json)
+        print_result({"done": [], "message": message}, [message])
         return
     target = None if project is None else daemon_call.read_project(project)
     if target == "current":
@@ -196,21 +195,11 @@ def _import_memories(
     checkpoints = _load_checkpoints(dry_run=dry_run)
     with _showing_progress() as progress:
         report = _read_memories(source, found, target, checkpoints, progress, dry_run=dry_run)
-    print_result(asdict(report), _format_memory_report(report, found, source), as_json=as_json)
-    if not as_json and source.hint and project is None and report.outcomes["created"]:
+    print_result(asdict(report), _format_memory_report(report, found, source))
+    if not wants_json() and source.hint and project is None and report.outcomes["created"]:
         print(source.hint)
     if report.failed or report.broken:
         raise typer.Exit(1)
-
-
-def _load_checkpoints(*, dry_run: bool) -> MutableMapping[str, tuple[int, int]]:
-    """Load the daemon's checkpoints; a dry run does without a daemon."""
-    try:
-        return SavedCheckpoints.load()
-    except Unreachable:
-        if not dry_run:
-            raise
-        return {}
 
 
 def _read_memories(
@@ -281,28 +270,25 @@ def _shorten_list(label: str, paths: Sequence[str]) -> Iterator[str]:
 # ── Transcripts ──────────────────────────────────────────────────────────────────────────────────
 
 
-def _import_sessions(
-    source: SessionSource, paths: Sequence[Path] | None, *, dry_run: bool, as_json: bool
-) -> None:
+def _import_sessions(source: SessionSource, paths: Sequence[Path] | None, *, dry_run: bool) -> None:
     """Import the past sessions of a client. Exits 1 if something could not be read."""
     files = find_sessions(source, [str(path) for path in paths] if paths else None, os.environ)
     if not files:
         where = ", ".join(map(str, paths)) if paths else _describe_location(source)
         message = f"no transcripts found in {where}"
-        print_result({"done": [], "message": message}, [message], as_json=as_json)
+        print_result({"done": [], "message": message}, [message])
         return
     report = TranscriptImportReport(is_dry_run=dry_run)
-    if not dry_run:
-        daemon_call.call("memd/ping")  # without a daemon nothing is told to be read
+    checkpoints = _load_checkpoints(dry_run=dry_run)
     try:
         with _showing_progress() as progress:
-            last_event = _read_sessions(source, files, report, progress)
+            last_event = _read_sessions(source, files, checkpoints, report, progress)
     finally:
-        if not as_json:
+        if not wants_json():
             print("\n".join(_format_transcript_report(report)))
     message = _wait_until_searchable(last_event)
-    if as_json or message:
-        print_result({**asdict(report), "message": message}, [message], as_json=as_json)
+    if wants_json() or message:
+        print_result({**asdict(report), "message": message}, [message])
     if report.failed:
         raise typer.Exit(1)
 
@@ -310,6 +296,7 @@ def _import_sessions(
 def _read_sessions(
     source: SessionSource,
     files: Sequence[str],
+    checkpoints: MutableMapping[str, tuple[int, int]],
     report: TranscriptImportReport,
     progress: FileProgress,
 ) -> int:
@@ -325,12 +312,9 @@ def _read_sessions(
         last_event = max(last_event, *stored, 0)
         return receipts
 
-    has_daemon = not dry_run or daemon_call.answers()
-    checkpoints: MutableMapping[str, tuple[int, int]]
-    checkpoints = SavedCheckpoints.load() if has_daemon else {}
     importer.import_transcripts(
         files,
-        send if has_daemon else None,
+        send if isinstance(checkpoints, SavedCheckpoints) else None,
         checkpoints,
         progress,
         truncate=truncate.clean_payload,
@@ -412,10 +396,9 @@ class FoundSource:
         return {**shown, "new": len(self.new), "location": self.source.location}
 
 
-def _import_everything(*, dry_run: bool, yes: bool, as_json: bool) -> None:
+def _import_everything(*, dry_run: bool, yes: bool) -> None:
     """Show what every source has on this machine, ask, and import it. Exits 1 if something could not be read."""
-    has_daemon = daemon_call.answers()
-    checkpoints = SavedCheckpoints.load() if has_daemon or not dry_run else {}
+    checkpoints = _load_checkpoints(dry_run=dry_run)
     found = [
         one
         for name, source in CATALOGUE.items()
@@ -426,9 +409,9 @@ def _import_everything(*, dry_run: bool, yes: bool, as_json: bool) -> None:
         message = "nothing found: " + "; ".join(
             f"{name} in {source.location}" for name, source in CATALOGUE.items() if source.location
         )
-        print_result({"found": [], "message": message}, [message], as_json=as_json)
+        print_result({"found": [], "message": message}, [message])
         return
-    if not as_json:
+    if not wants_json():
         print("\n".join(map(_format_found, found)))
     if not dry_run and not yes and any(one.new for one in found):
         confirm("Import all of this?", "nothing was imported")
@@ -449,12 +432,12 @@ def _import_everything(*, dry_run: bool, yes: bool, as_json: bool) -> None:
                 is_whole &= not (report.failed or is_broken)
     finally:
         # Not before: what is printed while a bar is drawn would not go to standard output.
-        if told and not as_json:
+        if told and not wants_json():
             print("\n".join(told))
     message = _wait_until_searchable(last_event)
-    if as_json or message:
+    if wants_json() or message:
         result = {"found": rows, "imported": reports, "message": message}
-        print_result(result, [message], as_json=as_json)
+        print_result(result, [message])
     if not is_whole:
         raise typer.Exit(1)
 
@@ -505,7 +488,7 @@ def _import_found(
         lines = _format_memory_report(report, found, one.source)
     else:
         report = TranscriptImportReport(is_dry_run=dry_run)
-        last_event = _read_sessions(one.source, one.files, report, progress)
+        last_event = _read_sessions(one.source, one.files, checkpoints, report, progress)
         lines = _format_transcript_report(report)
     return report, lines, last_event
 

@@ -16,11 +16,11 @@ from typer import Argument, Option
 from memd.cli import daemon_call, output
 from memd.cli.terminal import (
     DryRunOption,
-    JsonOption,
     YesOption,
     complete_from,
     confirm,
     print_result,
+    wants_json,
 )
 from memd.embeddings.local import packages
 from memd.embeddings.local.packages import AddedModel, ModelPackage
@@ -48,7 +48,6 @@ def run_install(
     what: _What = "",
     plugin: bool = Option(False, "--plugin", help="Claude Code: as a plugin."),
     dry_run: DryRunOption = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Connect memd to an agent, systemd or launchd; without WHAT to the agents that are found here.
 
@@ -65,9 +64,9 @@ def run_install(
 
     planned = install(Host.current())
     if dry_run:
-        print_result(describe_plan(planned), format_plan(planned), as_json=as_json)
+        print_result(describe_plan(planned), format_plan(planned))
         return
-    _require_no_json(as_json)
+    _require_no_json()
     _install(planned)
     if not planned.is_empty and what.startswith("claude"):
         print_offer()
@@ -109,7 +108,7 @@ def _offer_agents(*, dry_run: bool) -> None:
         raise typer.Exit(1)
 
 
-def run_uninstall(what: _What, dry_run: DryRunOption = False, as_json: JsonOption = False) -> None:
+def run_uninstall(what: _What, dry_run: DryRunOption = False) -> None:
     """Remove what `memd install` has added, and nothing else. All memories stay, and so does a model."""
     _, uninstall = _find_installer(what)
     if not dry_run:
@@ -119,9 +118,9 @@ def run_uninstall(what: _What, dry_run: DryRunOption = False, as_json: JsonOptio
     planned = uninstall(Host.current())
     planned = replace(planned, changes=tuple(map(give_back_empty, planned.changes)))
     if dry_run:
-        print_result(describe_plan(planned), format_plan(planned), as_json=as_json)
+        print_result(describe_plan(planned), format_plan(planned))
     else:
-        _require_no_json(as_json)
+        _require_no_json()
         carry_out(planned)
         # The files are as they would be without memd: what its installations put beside them goes, too.
         gone = [
@@ -155,8 +154,8 @@ def _find_installer(what: str) -> tuple[Planner, Planner]:
     return installers[what]
 
 
-def _require_no_json(as_json: bool) -> None:
-    if as_json:
+def _require_no_json() -> None:
+    if wants_json():
         daemon_call.fail("--json shows a plan: use it with --dry-run")
 
 
@@ -268,13 +267,13 @@ def run_add(
     print(_say_whether_used())
 
 
-def run_list(as_json: JsonOption = False) -> None:
+def run_list() -> None:
     """List the models that can be added, and those that are."""
     models_dir = daemon_call.paths().models_dir
     found = [
         _describe(package, _find_added(models_dir, package.name)) for package in packages.CATALOG
     ]
-    print_result({"models": found}, _format_models(found), as_json=as_json)
+    print_result({"models": found}, _format_models(found))
 
 
 def run_remove(name: _Name = None, yes: YesOption = False) -> None:

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 from typer import Argument, Option
 
 from memd.cli import daemon_call, output
-from memd.cli.terminal import DryRunOption, JsonOption, YesOption, confirm, print_result, waiting
+from memd.cli.terminal import DryRunOption, YesOption, confirm, print_result, waiting, wants_json
 
 _ROUNDS_MAX = 1_000
 _STEP_S = 660.0
@@ -44,7 +44,6 @@ def run_consolidate(
     merge: bool = Option(False, "--merge", help="Make one memory of those that say more each."),
     confirm: bool = Option(False, "--confirm", help="Before each merge ask the writer."),
     runs: bool = Option(False, "--runs", help="List the latest runs that changed something."),
-    as_json: JsonOption = False,
 ) -> None:
     """Hide older memories that newer ones repeat or correct, and mark contradictions.
 
@@ -70,7 +69,7 @@ def run_consolidate(
     else:
         found = _run_all_rounds()
         lines = _format_rounds(found)
-    print_result(found, lines, as_json=as_json)
+    print_result(found, lines)
 
 
 def _run_all_rounds() -> list[Report]:
@@ -163,7 +162,6 @@ def run_reindex(
     *,
     memories: MemoriesOption = False,
     dry_run: DryRunOption = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Rebuild the full-text index and the vectors from the memories. Always safe.
 
@@ -181,7 +179,7 @@ def run_reindex(
         arguments = {"memories": True, "dry_run": dry_run}
         with waiting("distilling all sessions again"):
             report = daemon_call.call("memd/reindex", daemon_call.LONG_S, **arguments)["report"]
-        print_result(report, _format_redistilled(report), as_json=as_json)
+        print_result(report, _format_redistilled(report))
         return
     if embeddings:
         space, count = _recompute_embeddings()
@@ -193,7 +191,7 @@ def run_reindex(
         count = daemon_call.call("memd/status")["summaries"]["count"]
         done, amount = {"memories": count}, output.plural(count, "memory")
     seconds = round(time.monotonic() - started, 1)
-    print_result(done | {"took_s": seconds}, [f"done in {seconds} s: {amount}"], as_json=as_json)
+    print_result(done | {"took_s": seconds}, [f"done in {seconds} s: {amount}"])
 
 
 def _format_redistilled(report: Report) -> Iterator[str]:
@@ -253,7 +251,7 @@ def _format_wait(backfill: Report) -> str:
 # ── vacuum ───────────────────────────────────────────────────────────────────────────────────────
 
 
-def run_vacuum(dry_run: DryRunOption = False, as_json: JsonOption = False) -> None:
+def run_vacuum(dry_run: DryRunOption = False) -> None:
     """Shorten old events, drop the vectors of models that are not used any more, shrink the vault.
 
     `retention` in config.toml sets what is old. Only memories that expired long ago are deleted.
@@ -262,7 +260,7 @@ def run_vacuum(dry_run: DryRunOption = False, as_json: JsonOption = False) -> No
     """
     with waiting("shrinking the vault"):
         report = daemon_call.call("memd/vacuum", daemon_call.LONG_S, dry_run=dry_run)["report"]
-    print_result(report, _format_vacuum(report), as_json=as_json)
+    print_result(report, _format_vacuum(report))
 
 
 def _format_vacuum(report: Report) -> Iterator[str]:
@@ -308,14 +306,13 @@ def _format_retention(retention: Report) -> Iterator[str]:
 # ── notes ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def run_notes(  # noqa: PLR0913, PLR0917  # one parameter per option
+def run_notes(
     past: bool = Option(False, "--past", help="Read past sessions; tells first what is sent."),
     project: str = Option("current", help="Of this project: a name, a directory, current or all."),
     calls: int = Option(0, min=0, metavar="N", help="Stop after N calls; 0: read all."),
     again: bool = Option(False, "--again", help="Read again what a useless answer left unread."),
     dry_run: DryRunOption = False,
     yes: YesOption = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Note what past sessions say that will hold, with the writer of config.toml.
 
@@ -327,9 +324,9 @@ def run_notes(  # noqa: PLR0913, PLR0917  # one parameter per option
     where: dict[str, Any] = {"project": daemon_call.read_project(project), "directory": daemon_call.current_directory()}  # fmt: skip
     plan = daemon_call.call("memd/notes/past", again=again, **where)["plan"]
     if dry_run or not plan["calls"]:
-        print_result(plan, _format_reading_plan(plan, calls), as_json=as_json)
+        print_result(plan, _format_reading_plan(plan, calls))
         return
-    if not as_json:
+    if not wants_json():
         print("\n".join(_format_reading_plan(plan, calls)))
     if plan["obstacle"]:
         daemon_call.fail(plan["obstacle"])
@@ -339,14 +336,14 @@ def run_notes(  # noqa: PLR0913, PLR0917  # one parameter per option
     try:
         for step in _read_past_sessions(where, calls or plan["calls"], again=again):
             steps.append(step)
-            if not as_json:
+            if not wants_json():
                 print("\n".join(_format_step(step)))
     except KeyboardInterrupt:
         print("interrupted; the same command goes on here")
         raise
     finally:
         if steps:
-            print_result({"steps": steps}, _format_total(steps), as_json=as_json)
+            print_result({"steps": steps}, _format_total(steps))
 
 
 def _read_past_sessions(
@@ -407,7 +404,6 @@ def run_watch(
     listed: bool = Option(False, "--list", help="List the folders that are followed."),
     remove: bool = Option(False, "--remove", help="Follow DIR no more; what was read stays."),
     headings: bool = Option(False, "--headings", help="Make a memory of each section."),
-    as_json: JsonOption = False,
 ) -> None:
     """Follow the notes and plain texts in a folder: what is new, changed or deleted there, as it happens.
 
@@ -420,7 +416,7 @@ def run_watch(
     if path is not None:
         daemon_call.require_user("watch")
     done = daemon_call.call("memd/watch", folder=path, remove=remove, headings=headings)
-    print_result(done, _format_watched(done["watched"]), as_json=as_json)
+    print_result(done, _format_watched(done["watched"]))
 
 
 def _format_watched(watched: list[Report]) -> Iterator[str]:

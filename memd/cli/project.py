@@ -8,14 +8,7 @@ import typer
 from typer import Argument, Option
 
 from memd.cli import daemon_call, health, output
-from memd.cli.terminal import (
-    DryRunOption,
-    JsonOption,
-    YesOption,
-    complete_projects,
-    confirm,
-    print_result,
-)
+from memd.cli.terminal import DryRunOption, YesOption, complete_projects, confirm, print_result
 
 _Project = Annotated[
     str,
@@ -39,19 +32,19 @@ def run_project(context: typer.Context) -> None:
         run_show()
 
 
-def run_show(project: _Project = "", as_json: JsonOption = False) -> None:
+def run_show(project: _Project = "") -> None:
     """Show which project this is and why, what memd remembers of it, and what is switched off."""
     if not project:
         found = daemon_call.call("memd/project", directory=daemon_call.current_directory())
     else:
         found = daemon_call.call("memd/project", project=daemon_call.read_project(project))
-    print_result(found, _format_project(found), as_json=as_json)
+    print_result(found, _format_project(found))
 
 
-def run_list(as_json: JsonOption = False) -> None:
+def run_list() -> None:
     """List all projects, the one used last first."""
     found = daemon_call.call("memd/projects")["projects"]
-    print_result(found, _format_projects(found), as_json=as_json)
+    print_result(found, _format_projects(found))
 
 
 def run_merge(
@@ -63,7 +56,6 @@ def run_merge(
     undo: bool = Option(False, "--undo", help="Give PROJECT back what it had."),
     dry_run: DryRunOption = False,
     yes: YesOption = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Merge one project into another, or take that back with --undo. Under one topic key, the newest memory holds.
 
@@ -75,7 +67,7 @@ def run_merge(
         undone = daemon_call.call(
             "memd/project/merge/undo", project=daemon_call.read_project(project)
         )
-        print_result(undone, _format_undone(undone), as_json=as_json)
+        print_result(undone, _format_undone(undone))
         return
     if into is None:
         daemon_call.fail(f"give the project that stays, too: merge {project} INTO")
@@ -85,26 +77,23 @@ def run_merge(
     }
     if dry_run or not yes:
         plan = daemon_call.call("memd/project/merge", dry_run=True, **names)
-        print_result(plan, _format_merge(plan), as_json=as_json)
+        print_result(plan, _format_merge(plan))
         if dry_run:
             return
         confirm("Merge them?", "nothing was moved")
     merged = daemon_call.call("memd/project/merge", dry_run=False, **names)
-    print_result(merged, _format_merge(merged), as_json=as_json)
+    print_result(merged, _format_merge(merged))
 
 
 def run_rename(
-    project: _Project,
-    name: str = Argument(..., metavar="NAME", help="The new name."),
-    *,
-    as_json: JsonOption = False,
+    project: _Project, name: str = Argument(..., metavar="NAME", help="The new name.")
 ) -> None:
     """Rename a project. It keeps its directories."""
     found = daemon_call.call(
         "memd/project/rename", project=daemon_call.read_project(project), name=name
     )
     line = f"{output.one_line(found['key'])} is now named {output.one_line(found['name'])}"
-    print_result(found, [line], as_json=as_json)
+    print_result(found, [line])
 
 
 def _format_undone(undone: dict[str, Any]) -> Iterator[str]:
@@ -208,7 +197,6 @@ def run_switch(
     state: SwitchState | None = Argument(None, metavar="STATE", help="Default: list all."),
     project: str | None = Option(None, "--project", "-p", help="Default: this directory's."),
     session: str | None = Option(None, help="A session's id; overrides its project."),
-    as_json: JsonOption = False,
 ) -> None:
     """Switch memd on, off, to capture-only or to recall-only for one project or session.
 
@@ -224,13 +212,13 @@ def run_switch(
         if project is not None or session is not None:
             daemon_call.fail("give a state: on, off, capture-only or recall-only")
         switches = daemon_call.call("memd/switch")["switches"]
-        print_result(switches, _format_switches(switches), as_json=as_json)
+        print_result(switches, _format_switches(switches))
         return
     target: dict[str, Any] = {"session": session, "directory": daemon_call.current_directory()}
     if project is not None:
         target["project"] = daemon_call.read_project(project)
     switched = daemon_call.call("memd/switch", state=state.value, **target)
-    print_result(switched, [_format_switched(switched)], as_json=as_json)
+    print_result(switched, [_format_switched(switched)])
 
 
 def _format_switched(switched: dict[str, Any]) -> str:

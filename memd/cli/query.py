@@ -13,7 +13,6 @@ from memd.cli.output import Memory, Screen, find_screen, match_words
 from memd.cli.terminal import (
     TIMES,
     ClientOption,
-    JsonOption,
     KindsOption,
     ProjectOption,
     check_kinds,
@@ -23,6 +22,7 @@ from memd.cli.terminal import (
     read_local_end,
     read_local_time,
     read_today,
+    wants_json,
 )
 from memd.models import make_memory_name
 from memd.time_expressions import format_age, parse_end, parse_start
@@ -49,7 +49,6 @@ def run_search(  # noqa: PLR0913  # one parameter per option
     superseded: bool = Option(False, "--superseded", help="Include superseded memories."),
     show_all: bool = Option(False, "--all", help="Show the nearest even if they are no answer."),
     explain: bool = Option(False, "--explain", help="Show how scores are made, and near misses."),
-    as_json: JsonOption = False,
 ) -> None:
     """Search memories. A time in the question counts: what did we do yesterday."""
     today = read_today()
@@ -71,7 +70,7 @@ def run_search(  # noqa: PLR0913  # one parameter per option
     question, now = " ".join(words), time.time() * 1000
     lines = _draw_answer(answer, find_screen(), question, now, explain=explain)
     trace = _format_trace(answer) if explain else ()
-    print_result(answer, itertools.chain(lines, trace), as_json=as_json)
+    print_result(answer, itertools.chain(lines, trace))
 
 
 def _draw_answer(
@@ -144,7 +143,6 @@ def run_list(  # noqa: PLR0913  # one parameter per option
     until: str | None = Option(None, metavar="TIME", help="Only up to then."),
     superseded: bool = Option(False, "--superseded", help="Include superseded memories."),
     limit: int = Option(20, "-n", "--limit", min=1, max=200, help="Number of memories."),
-    as_json: JsonOption = False,
 ) -> None:
     """List memories by what they are, the newest first."""
     today, now = read_today(), int(time.time() * 1000)
@@ -164,9 +162,7 @@ def run_list(  # noqa: PLR0913  # one parameter per option
     if project == "all":
         for memory in found["memories"]:
             memory["elsewhere"] = memory["project"]
-    print_result(
-        found, _format_list(found, find_screen(), now, is_all=project == "all"), as_json=as_json
-    )
+    print_result(found, _format_list(found, find_screen(), now, is_all=project == "all"))
 
 
 def _format_list(
@@ -177,9 +173,7 @@ def _format_list(
         yield "no memories" + (
             "" if is_all else " here; --project all lists those of every project"
         )
-    columns = MemoryColumns(terminal, memories, [format_age(one["at"], now) for one in memories])
-    for memory in memories:
-        yield from columns.format(memory)
+    yield from format_with_ages(terminal, memories, now)
     if found.get("next"):
         yield terminal.paint("(there are more: --limit, --until)", "dim")
 
@@ -187,14 +181,12 @@ def _format_list(
 # ── get ──────────────────────────────────────────────────────────────────────────────────────────
 
 
-def run_get(
-    ids: list[str] = Argument(..., metavar="ID", help="12 or #12."), as_json: JsonOption = False
-) -> None:
+def run_get(ids: list[str] = Argument(..., metavar="ID", help="12 or #12.")) -> None:
     """Show memories in full."""
     found = daemon_call.call("memd/get", ids=daemon_call.read_ids(ids))
     memories = "\n\n".join(map(_format_memory, found["memories"]))
-    print_result(found, [memories], as_json=as_json)
-    if found.get("unknown") and not as_json:
+    print_result(found, [memories])
+    if found.get("unknown") and not wants_json():
         daemon_call.fail("there is no memory " + ", ".join(f"#{n}" for n in found["unknown"]))
 
 
@@ -225,7 +217,7 @@ _HELD = "held back, to compare with other sessions: inject.holdout"
 TOKEN_CHARACTERS = 4
 
 
-def run_context(  # noqa: PLR0913  # one parameter per option
+def run_context(
     words: list[str] | None = Argument(
         None, metavar="PROMPT", help="What a prompt would bring. Default: the start of a session."
     ),
@@ -242,7 +234,6 @@ def run_context(  # noqa: PLR0913  # one parameter per option
         autocompletion=complete_from(*MOMENTS),
     ),
     explain: bool = Option(False, "--explain", help="Show all candidates and why."),
-    as_json: JsonOption = False,
 ) -> None:
     """Show the context that memd would inject into a session now. Records nothing."""
     if words and prompt is not None:
@@ -257,7 +248,7 @@ def run_context(  # noqa: PLR0913  # one parameter per option
         explain=explain,
         **daemon_call.find_place(None if project is None else daemon_call.read_project(project)),
     )
-    print_result(context, _format_context(context, explain=explain), as_json=as_json)
+    print_result(context, _format_context(context, explain=explain))
 
 
 def _format_context(context: dict[str, Any], *, explain: bool) -> Iterator[str]:
@@ -279,14 +270,12 @@ def run_injected(
     session: str | None = Argument(
         None, metavar="[SESSION]", help="Default: the latest session here."
     ),
-    *,
-    as_json: JsonOption = False,
 ) -> None:
     """List what memd has injected into a session, when and why, and what was used of it, oldest first."""
     found = daemon_call.call(
         "memd/injected", session=session, directory=daemon_call.current_directory()
     )
-    print_result(found, _format_injections(found), as_json=as_json)
+    print_result(found, _format_injections(found))
 
 
 def _format_injections(found: dict[str, Any]) -> Iterator[str]:
@@ -346,6 +335,13 @@ _GAP = "  "
 _WIDTH_WITH_SPEAKER = 72
 """Columns from which on the speaker has one of its own."""
 _SNIPPET_LINES_MAX, _PLACE_WIDTH_MAX, _TITLE_WIDTH_MIN = 3, 20, 14
+
+
+def format_with_ages(terminal: Screen, memories: Sequence[Memory], now: int) -> Iterator[str]:
+    """Memories in columns, each with its age."""
+    columns = MemoryColumns(terminal, memories, [format_age(one["at"], now) for one in memories])
+    for memory in memories:
+        yield from columns.format(memory)
 
 
 class MemoryColumns:

@@ -13,7 +13,7 @@ from typer import Argument, Option
 from memd.cli import daemon_call, output
 from memd.cli.edit import edit_by_hand
 from memd.cli.output import Screen, find_screen
-from memd.cli.terminal import JsonOption, print_result
+from memd.cli.terminal import print_result, wants_json
 from memd.models import RELATION_WORDS
 
 Memory = Mapping[str, Any]
@@ -38,7 +38,7 @@ _RELATION_HELP = (
 )
 
 
-def run_review(  # noqa: PLR0913, PLR0917  # one parameter per option
+def run_review(
     keep: list[str] | None = Option(None, metavar="ID", help="It is right; do not ask again."),
     reject: list[str] | None = Option(
         None, metavar="ID", help="It is wrong: never learn it again."
@@ -49,7 +49,6 @@ def run_review(  # noqa: PLR0913, PLR0917  # one parameter per option
     undo: list[str] | None = Option(None, metavar="ID", help="Take any of these back."),
     rejected: bool = Option(False, "--rejected", help="List what you rejected."),
     project: str | None = Option(None, help="Only of this one. Default: every project."),
-    as_json: JsonOption = False,
 ) -> None:
     """Look at what was learned since you last looked, and at what is shown and never used: keep, edit or reject each by one key.
 
@@ -62,7 +61,7 @@ def run_review(  # noqa: PLR0913, PLR0917  # one parameter per option
             for verdict, ids in said.items() if ids
             for one in _send_review(verdict, daemon_call.read_ids(ids))
         ]  # fmt: skip
-        print_result({"reviewed": done}, map(_format_done, done), as_json=as_json)
+        print_result({"reviewed": done}, map(_format_done, done))
         return
     found = daemon_call.call(
         "memd/review/list",
@@ -71,13 +70,13 @@ def run_review(  # noqa: PLR0913, PLR0917  # one parameter per option
         rejected=rejected,
         limit=_LIMIT,
     )
-    is_dialogue = sys.stdin.isatty() and sys.stdout.isatty() and not as_json and not rejected
+    is_dialogue = sys.stdin.isatty() and sys.stdout.isatty() and not wants_json() and not rejected
     if is_dialogue and found["memories"]:
         daemon_call.require_user("review")
         _Dialogue(found, find_screen()).run()
         return
     lines = _list_rejected(found) if rejected else _list_waiting(found, find_screen())
-    print_result(found, lines, as_json=as_json)
+    print_result(found, lines)
 
 
 def _send_review(verdict: str, ids: list[int]) -> list[dict[str, Any]]:
@@ -102,7 +101,6 @@ def run_enforce(
     ),
     off: bool = Option(False, "--off", help="Only tell it again, as before."),
     project: str | None = Option(None, help="Whose to list. Default: this one's."),
-    as_json: JsonOption = False,
 ) -> None:
     """Have a rule kept: a tool call that breaks it is refused, with the rule as the reason. Without ID: list the checks.
 
@@ -116,14 +114,14 @@ def run_enforce(
             project=None if project is None else daemon_call.read_project(project),
             directory=daemon_call.current_directory(),
         )
-        print_result(found, _list_checks(found["rules"]), as_json=as_json)
+        print_result(found, _list_checks(found["rules"]))
         return
     (number,) = daemon_call.read_ids([rule])
     done = daemon_call.call("memd/enforce", id=number, off=off)
     lines = [
         f"#{number} is {'enforced' if done['enforced'] else 'only told'} {'now' if done['changed'] else 'already'}"
     ]
-    print_result(done, [*lines, *(f"    {one}" for one in done.get("checks", ()))], as_json=as_json)
+    print_result(done, [*lines, *(f"    {one}" for one in done.get("checks", ()))])
 
 
 def _list_checks(rules: list[Mapping[str, Any]]) -> Iterator[str]:
@@ -149,12 +147,11 @@ def run_judge(
     *,
     reason: str | None = Option(None, help="Required except with --undo; `memd why` shows it."),
     undo: bool = Option(False, "--undo", help="Undo what you or memd have decided."),
-    as_json: JsonOption = False,
 ) -> None:
     """Say how one memory relates to another, with a --reason, or undo that. Without ids: what is open."""
     if not words:
         found = daemon_call.call("memd/judge/open")
-        print_result(found, _format_open(found), as_json=as_json)
+        print_result(found, _format_open(found))
         return
     ids, relation = _read_judgment(words)
     if undo and relation is not None:
@@ -166,7 +163,7 @@ def run_judge(
     done = daemon_call.call(
         "memd/judge", id=ids[0], other=ids[1], relation=relation, reason=reason, undo=undo
     )
-    print_result(done, _format_judged(done), as_json=as_json)
+    print_result(done, _format_judged(done))
 
 
 def _read_judgment(words: list[str]) -> tuple[list[int], str | None]:

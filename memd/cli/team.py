@@ -10,7 +10,7 @@ import typer
 from typer import Argument, Option
 
 from memd.cli import daemon_call, output
-from memd.cli.terminal import DryRunOption, JsonOption, YesOption, confirm, print_result
+from memd.cli.terminal import DryRunOption, YesOption, confirm, print_result
 from memd.errors import ConfigError
 
 _Name = Annotated[str, Argument(metavar="PROJECT", help="The project's name on the team's server.")]
@@ -31,7 +31,7 @@ def run_team(context: typer.Context) -> None:
         run_status()
 
 
-def run_init(url: _Url = None, as_json: JsonOption = False) -> None:
+def run_init(url: _Url = None) -> None:
     """Prepare the server, once, or after an update of memd. For its owner."""
     from memd.sharing import team_server
 
@@ -44,7 +44,7 @@ def run_init(url: _Url = None, as_json: JsonOption = False) -> None:
         else "nothing to do: it is up to date"
     )
     lines = [f"{team_server.describe_url(address)} {said}", _FIRST_GRANT]
-    print_result({"migrations": done}, lines, as_json=as_json)
+    print_result({"migrations": done}, lines)
 
 
 _FIRST_GRANT = "next, for each person and project: `memd team grant USER ROLE PROJECT`"
@@ -55,7 +55,6 @@ def run_grant(
     role: Annotated[str, Argument(metavar="ROLE", help="reader, writer, maintainer or none.")],
     project: _Name,
     url: _Url = None,
-    as_json: JsonOption = False,
 ) -> None:
     """Give a database user a role in a project, or take it away with none. For its maintainers.
 
@@ -67,7 +66,7 @@ def run_grant(
     team_server.grant(url or _read_url(), user, role, project)
     what = f"is {role} of" if role != "none" else "has no role any more in"
     result = {"user": user, "role": role, "project": project}
-    print_result(result, [f"{user} {what} {project}"], as_json=as_json)
+    print_result(result, [f"{user} {what} {project}"])
 
 
 def run_join(
@@ -83,7 +82,6 @@ def run_join(
     ] = False,
     dry_run: DryRunOption = False,
     yes: YesOption = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Share a project from now on, and have what teammates share of it. Shows first what would be shared.
 
@@ -95,7 +93,7 @@ def run_join(
     }  # fmt: skip
     if dry_run or not yes:
         preview = daemon_call.call("memd/team/join", dry_run=True, **place)
-        print_result(preview, _format_preview(preview), as_json=as_json)
+        print_result(preview, _format_preview(preview))
         if dry_run:
             return
         confirm("Share it?", "nothing was shared")
@@ -103,7 +101,7 @@ def run_join(
         place["name"] = preview["name"]
     joined = daemon_call.call("memd/team/join", dry_run=False, **place)
     lines = [f"joined {output.one_line(joined['name'])}; `memd team status` shows how it goes"]
-    print_result(joined, lines, as_json=as_json)
+    print_result(joined, lines)
 
 
 def run_leave(
@@ -112,7 +110,6 @@ def run_leave(
         bool, Option("--withdraw", help="Take what you shared off the server, too.")
     ] = False,
     yes: YesOption = False,
-    as_json: JsonOption = False,
 ) -> None:
     """Share a project no more: teammates' memories of it leave this vault, yours stay.
 
@@ -125,13 +122,13 @@ def run_leave(
     lines = [f"left {output.one_line(name)}: {removed} of teammates went"]
     if withdraw:
         lines.append(f"taken off the server: {output.plural(left['logs_removed'], 'log')} of yours")
-    print_result(left, lines, as_json=as_json)
+    print_result(left, lines)
 
 
-def run_status(as_json: JsonOption = False) -> None:
+def run_status() -> None:
     """Show the server, what is shared with whom, and what waits."""
     found = daemon_call.call("memd/team")
-    print_result(found, _format_status(found), as_json=as_json)
+    print_result(found, _format_status(found))
 
 
 SUBCOMMANDS = {

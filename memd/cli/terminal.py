@@ -13,6 +13,7 @@ import re
 import sys
 import time
 from collections.abc import Callable, Iterable, Iterator
+from contextvars import ContextVar
 from pathlib import Path
 from typing import Annotated
 
@@ -69,7 +70,6 @@ def _keep(words: Iterable[str], incomplete: str) -> list[str]:
 
 # ── Options ──────────────────────────────────────────────────────────────────────────────────────
 
-JsonOption = Annotated[bool, Option("--json", help="Print all of it as JSON.")]
 VerboseOption = Annotated[bool, Option("--verbose", "-v", help="Show all of it.")]
 DryRunOption = Annotated[
     bool, Option("--dry-run", help="Show what would change, and change nothing.")
@@ -176,9 +176,23 @@ UpdateBar = Callable[[int, int, str], None]
 """Updates a progress bar: how much is done, how much there is, and a text beside the bar."""
 
 
-def print_result(result: object, lines: Iterable[str], *, as_json: bool) -> None:
+_wants_json = ContextVar("wants_json", default=False)
+JsonOption = Annotated[bool, Option("--json", help="Print all of it as JSON.")]
+
+
+def wants_json() -> bool:
+    """Return whether the command was given `--json`."""
+    return _wants_json.get()
+
+
+def note_json(is_given: bool) -> None:
+    """Take note of `--json`, which `cli/app.py` adds to each command with a result."""
+    _wants_json.set(is_given)
+
+
+def print_result(result: object, lines: Iterable[str]) -> None:
     """Print a result as JSON for programs or as lines for people."""
-    if as_json:
+    if wants_json():
         print(json.dumps(result, ensure_ascii=False))
     else:
         print("\n".join(lines))

@@ -17,11 +17,10 @@ from typer import Argument, Option
 from memd.belief.standing import describe_scope
 from memd.cli import daemon_call, output
 from memd.cli.output import Screen, find_screen
-from memd.cli.query import MemoryColumns
+from memd.cli.query import MemoryColumns, format_with_ages
 from memd.cli.terminal import (
     TIMES,
     ClientOption,
-    JsonOption,
     KindsOption,
     check_kinds,
     print_result,
@@ -29,9 +28,9 @@ from memd.cli.terminal import (
     read_local_time,
     read_span,
     read_today,
+    wants_json,
 )
 from memd.models import AGENTS_IMPORT
-from memd.time_expressions import format_age
 
 _LABEL_WIDTH = 13
 _TEXT_WIDTH_MAX = 96
@@ -53,21 +52,20 @@ def run_why(
     ),
     depth: int | None = Option(None, metavar="N", help="Edges to follow, 1 to 6. Default: 2."),
     as_graph: bool = Option(False, "--graph", help="Draw what it is linked to as a tree."),
-    as_json: JsonOption = False,
 ) -> None:
     """Tell the story of a memory: whose word it is, what it rests on, what it replaced; or what is known of a file."""
-    if as_graph and as_json:
+    if as_graph and wants_json():
         daemon_call.fail("give --graph or --json, not both")
     found = daemon_call.call(
         "memd/why", id=node, depth=depth, directory=daemon_call.current_directory()
     )
-    if as_json or as_graph:
-        print_result(found, output.format_tree(found), as_json=as_json)
+    if as_graph or wants_json():
+        print_result(found, output.format_tree(found))
     elif found["summary"]:
-        print_result(found, tell_story(found, find_screen()), as_json=False)
+        print_result(found, tell_story(found, find_screen()))
     else:
         memories = _fetch_linked(found)
-        print_result(found, _describe_node(found, memories, find_screen()), as_json=False)
+        print_result(found, _describe_node(found, memories, find_screen()))
 
 
 # ── A memory ─────────────────────────────────────────────────────────────────────────────────────
@@ -283,10 +281,7 @@ def _describe_node(
     yield from _tell_sources(found["sources"], terminal, width)
     if memories:
         yield f"known from {output.plural(len(memories), 'memory')}, the newest first:"
-    now = int(time.time() * 1000)
-    columns = MemoryColumns(terminal, memories, [format_age(m["at"], now) for m in memories])
-    for memory in memories:
-        yield from columns.format(memory)
+    yield from format_with_ages(terminal, memories, int(time.time() * 1000))
     if not memories and not found["sources"]:
         yield f"{output.plural(len(found['edges']), 'link')}: --graph"
 
@@ -308,7 +303,6 @@ def run_timeline(  # noqa: PLR0913  # one parameter per option
     kinds: KindsOption = None,
     client: ClientOption = None,
     project: str | None = Option(None, help="current, all (default with --around), or a name."),
-    as_json: JsonOption = False,
 ) -> None:
     """Show memories in the order of their events: around a memory or a time, or of whole days."""
     if sum((bool(when), around is not None, at is not None or days is not None)) > 1:
@@ -337,7 +331,7 @@ def run_timeline(  # noqa: PLR0913  # one parameter per option
         **daemon_call.find_place(project or (None if number is None else "all")),
     )
     lines = _draw_timeline(found, find_screen(), marks_time=moment is not None)
-    print_result(found, lines, as_json=as_json)
+    print_result(found, lines)
 
 
 def _draw_pause(row: dict[str, Any], terminal: Screen) -> Iterator[str]:

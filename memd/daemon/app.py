@@ -336,9 +336,6 @@ class Daemon:
         self.indexer.nudge()
         self.guard.nudge()
         self.injector.notice_change()
-        self._wake_team()
-
-    def _wake_team(self) -> None:
         if self.team is not None:
             self.team.nudge()
 

@@ -126,14 +126,7 @@ def _read_copies(paths: Paths) -> dict[str, int]:
 
 def _list_stale_exports(file: str) -> list[str]:
     """List the beginnings of an export that was killed before the file got its name."""
-    pattern = re.compile(rf"{re.escape(Path(file).name)}\.(\d+){re.escape(_PARTIAL)}")
-    found = []
-    with contextlib.suppress(OSError):
-        for entry in os.scandir(Path(file).parent):
-            match = pattern.fullmatch(entry.name)
-            if match and not is_process_alive(int(match[1])):
-                found.append(entry.path)
-    return found
+    return _list_abandoned(Path(file).parent, Path(file).name, re.escape(_PARTIAL))
 
 
 def _copies_file(paths: Paths) -> str:
@@ -291,17 +284,21 @@ def _partial_file(folder: str, vault: str) -> Iterator[str]:
 
 
 def _list_stale(folder: str, vault: str) -> list[str]:
-    """List the files in the making of processes that have ended."""
-    stale = re.compile(
-        rf"{re.escape(vault)}\.(\d+)({re.escape(_PARTIAL)}|{re.escape(_DAMAGED)})(-journal|-wal|-shm)?"
-    )
+    """List the vaults in the making of processes that have ended."""
+    ending = f"({re.escape(_PARTIAL)}|{re.escape(_DAMAGED)})(-journal|-wal|-shm)?"
+    return sorted(_list_abandoned(folder, vault, ending))
+
+
+def _list_abandoned(folder: str | Path, name: str, ending: str) -> list[str]:
+    """List a folder's files with a name, the number of a process that has ended, and one of these endings."""
+    pattern = re.compile(rf"{re.escape(name)}\.(\d+){ending}")
     found = []
     with contextlib.suppress(OSError):
         for entry in os.scandir(folder):
-            match = stale.fullmatch(entry.name)
+            match = pattern.fullmatch(entry.name)
             if match and not is_process_alive(int(match[1])):
                 found.append(entry.path)
-    return sorted(found)
+    return found
 
 
 def _damaged_path(partial: str) -> str:

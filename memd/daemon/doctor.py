@@ -53,7 +53,6 @@ _FREE_BYTES_PROBLEM = 100 * 1024**2
 _FREE_BYTES_WARNING = 1024**3
 _OTHERS_MODE = 0o077
 """The permission bits of other users."""
-_PATHS_LISTED_MAX = 3
 _UNFINISHED_PREFIX = ".own-"
 """The spool file of a hook that has not finished writing is named so."""
 _STARTED_EVENT = b"daemon_started"
@@ -193,9 +192,7 @@ def _check_permissions(paths: Paths) -> Finding:
     exposed = _list_exposed_paths(paths)
     if not exposed:
         return Finding("permissions", "ok", "directories 0700, files and socket 0600")
-    words = ", ".join(f"{path} ({mode:04o})" for path, mode in exposed[:_PATHS_LISTED_MAX])
-    if len(exposed) > _PATHS_LISTED_MAX:
-        words += f" and {len(exposed) - _PATHS_LISTED_MAX} more"
+    words = integrity.shorten_list([f"{path} ({mode:04o})" for path, mode in exposed])
     remedy = "`memd doctor --fix` closes them to others"
     return Finding("permissions", "problem", f"open to others: {words}", remedy, fixable=True)
 
@@ -350,11 +347,8 @@ def _check_unfinished_copies(paths: Paths) -> Finding:
     found = backup.list_leftovers(paths)
     if not found:
         return Finding("copies", "ok", "no backup, restore or import was killed half-way")
-    words = ", ".join(found[:_PATHS_LISTED_MAX])
-    if len(found) > _PATHS_LISTED_MAX:
-        words += f" and {len(found) - _PATHS_LISTED_MAX} more"
     remedy = "`memd doctor --fix` removes it; the next daemon, backup or restore does so, too"
-    words = f"a killed backup, restore or import has left {words}"
+    words = f"a killed backup, restore or import has left {integrity.shorten_list(found)}"
     return Finding("copies", "warning", words, remedy, fixable=True)
 
 

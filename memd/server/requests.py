@@ -150,13 +150,6 @@ class SwitchRequest(ProjectRequest):
     session: Name | None = None
 
 
-class RelevanceRequest(Request):
-    """Thresholds for a hit of `memd/search`: share of the question, and of the best score."""
-
-    floor: Annotated[float, Field(ge=0, le=1)] = 0.4
-    ratio: Annotated[float, Field(ge=0, le=1)] = 0.5
-
-
 class SearchRequest(ScopedRequest):
     """`mem_search` and `memd/search`."""
 
@@ -217,7 +210,6 @@ class SearchRequest(ScopedRequest):
     """More words to look for, which do not change what the query means to a model."""
     embedding: Annotated[Annotated[list[float], Field(max_length=8_192)] | None, UNLISTED] = None
     """The query's vector in the leading space, instead of embedding the query."""
-    surface: Annotated[RelevanceRequest | None, _CONTROL_ONLY] = None
 
 
 SESSIONS_MAX = 50

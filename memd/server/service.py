@@ -39,7 +39,7 @@ from memd.models import Finding, Stance, Summary
 from memd.recall.provenance import explain_node
 from memd.recall.recaller import Recaller
 from memd.recall.timeline import read_timeline
-from memd.recall.types import Answer, Question, RelevanceGate, Timeline, Why
+from memd.recall.types import Answer, Question, Timeline, Why
 from memd.server import requests
 from memd.server.memory_maker import MemoryMaker, to_ms
 from memd.server.scope import (
@@ -179,8 +179,6 @@ class MemoryService:
             raise BadRequest("query: say what to look for, or give a topic_key")
         scope = await self._find_scope(request, caller)
         now = self.app.clock()
-        relevance = request.surface
-        gate = RelevanceGate(relevance.floor, relevance.ratio) if relevance else None
         question = Question(
             **request.model_dump(include=_PASSED_ON),
             text=request.query,
@@ -196,7 +194,6 @@ class MemoryService:
             focus=self._choose_focus(request, caller, now),
             boost=tuple(request.boost.items()),
             browse=request.browse and not request.query.strip(),
-            relevance_gate=gate,
             asking_session=caller.session,
             embedding=tuple(request.embedding) if request.embedding else None,
         )

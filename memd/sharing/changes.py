@@ -84,14 +84,10 @@ class KnownVault:
         name = tuple(filter(None, (known.one, known.link, known.other)))
         if not known.live:
             return Record(known.kind, name, known.rank, stamp, None)
-        said = self._read_said(known)
+        ends = uid_of(known.one), known.link, uid_of(known.other)
+        said = statements.read_statement(self._tx, known.kind, *ends)
         value = None if said is None else self._make_value(known, said)
         return None if value is None else Record(known.kind, name, known.rank, stamp, value)
-
-    def _read_said(self, known: Register) -> SharedRow | None:
-        """Read the tables' state of what a register is of."""
-        ends = uid_of(known.one), known.link, uid_of(known.other)
-        return statements.read_statement(self._tx, known.kind, *ends)
 
     def _make_value(self, known: Register, said: SharedRow) -> Fields | None:
         if known.kind == MEMORY:

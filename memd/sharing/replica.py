@@ -245,7 +245,9 @@ class Replica(ChangeNoter):
         `new`: memories that were said elsewhere, which may change a value of one here as if they were said here.
         """
         self._apply_decisions()
-        if self._reject_repeats(new):
+        rows = [row for ref in sorted(new) if (row := self._row(ref))]
+        # What the user rejected on any device is hidden here, too.
+        if rejections.reject_repeats(self._tx, rows, self._now):
             self.note_relations()
         if 0 < len(new) <= _COMPARED_MAX:
             said = {head.id: head.said_at for head in statements.read_heads(self._tx).values()}
@@ -253,11 +255,6 @@ class Replica(ChangeNoter):
             if any(has_changed):
                 self.note_relations()
                 self._apply_decisions()
-
-    def _reject_repeats(self, new: Collection[str]) -> bool:
-        """Hide what repeats something that the user rejected on any device; return whether there is any."""
-        said = [row for ref in sorted(new) if (row := self._row(ref))]
-        return bool(rejections.reject_repeats(self._tx, said, self._now))
 
     def _change_values(self, ref: str, said: Mapping[int, int]) -> bool:
         """Let a memory from elsewhere replace another value of the same thing, or be replaced; return whether it does.

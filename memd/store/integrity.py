@@ -131,7 +131,7 @@ def _fixable_problem(name: str, words: str, remedy: str = _REINDEX) -> Finding:
     return Finding(name, "problem", words, remedy, fixable=True)
 
 
-def _shorten(found: Sequence[str]) -> str:
+def shorten_list(found: Sequence[str]) -> str:
     """The first few of these, and how many more there are."""
     more = len(found) - _SHOWN
     return ", ".join(found[:_SHOWN]) + (f" and {more} more" if more > 0 else "")
@@ -209,7 +209,7 @@ def _check_unknown_kinds(tx: Connection) -> Iterator[Finding]:
         f"{n:,} of an unknown kind: {kind}" for kind, n in ledger.unknown_kinds(tx).items()
     ]:
         remedy = "they are kept and nothing is made of them; a newer memd may know them"
-        yield Finding("unknown events", "warning", _shorten(kinds), remedy)
+        yield Finding("unknown events", "warning", shorten_list(kinds), remedy)
 
 
 def _check_ledger(tx: Connection) -> Finding:
@@ -237,9 +237,7 @@ def _check_contradictions(tx: Connection) -> Finding:
     if not count:
         return Finding("contradictions", "ok", "no visible memory contradicts another")
     shown = [f"#{one} and #{other}" for one, other in judgments.open_contradictions(tx, count)]
-    words = (
-        f"{count} to judge: {_shorten(shown)}; `memd judge ID RELATION OTHER` settles which holds"
-    )
+    words = f"{count} to judge: {shorten_list(shown)}; `memd judge ID RELATION OTHER` settles which holds"
     return Finding("contradictions", "ok", words)
 
 
@@ -247,7 +245,7 @@ def _check_speakers(tx: Connection) -> Finding:
     """Check whether a memory of lesser authority hides one of the user's, as an earlier memd let it."""
     if hidden := links.overruling_supersessions(tx):
         pairs = [f"#{one.older_id} (behind #{one.newer_id})" for one in hidden]
-        words = f"a lesser voice hides what the user said: {_shorten(pairs)}"
+        words = f"a lesser voice hides what the user said: {shorten_list(pairs)}"
         pair = f"{hidden[0].newer_id} {hidden[0].older_id}"
         remedy = f"`memd judge {pair} --undo` shows it again, and so for each"
         return Finding("speakers", "warning", words, remedy)

@@ -113,24 +113,45 @@ def import_source(
     report = MemoryImportReport(
         options.is_dry_run, skipped=Counter(source.skipped), failed=dict(source.failed)
     )
-    total = sum(file.stamp[0] for file in source.files)
-    before = 0
-    for file in source.files:
-        key = options.checkpoint_prefix + file.path
-        if checkpoints.get(key) == file.stamp:
-            report.unchanged.append(file.path)
-        else:
-            run = _FileImport(file, options, sink, report)
-            if run.import_file(progress, before, total) and not options.is_dry_run:
-                checkpoints[key] = file.stamp
-        before += file.stamp[0]
-        progress(file.path, before, total)
+    files = {file.path: file for file in source.files}
+    stamps = {path: file.stamp for path, file in files.items()}
+    prefix = options.checkpoint_prefix
+
+    def import_file(path: str, before: int, total: int) -> bool:
+        run = _FileImport(files[path], options, sink, report)
+        return run.import_file(progress, before, total)
+
+    _import_changed(stamps, import_file, report, checkpoints, progress, prefix)
     for path in _find_missing_files(source, options, checkpoints):
         report.missing.append(path)
         if not options.is_dry_run:
             report.withdrawn += sink.withdraw(path, []) if source.withdraws_missing else 0
-            checkpoints[options.checkpoint_prefix + path] = _MISSING
+            checkpoints[prefix + path] = _MISSING
     return report
+
+
+def _import_changed(
+    stamps: Mapping[str, Stamp], import_file: Callable[[str, int, int], bool],
+    report: ImportReport, checkpoints: Checkpoints, progress: Progress, prefix: str = "",
+) -> None:  # fmt: skip
+    """Import each file that has changed since its checkpoint, which is set if all of the file was taken."""
+    total = sum(size for size, _ in stamps.values())
+    before = 0
+    for path, stamp in stamps.items():
+        if checkpoints.get(prefix + path) == stamp:
+            report.unchanged.append(path)
+        else:
+            try:
+                is_complete = import_file(path, before, total)
+            except Unreachable:
+                raise
+            except (OSError, MemdError) as error:
+                is_complete = False
+                report.failed[path] = getattr(error, "strerror", None) or str(error)
+            if is_complete and not report.is_dry_run:
+                checkpoints[prefix + path] = stamp
+        before += stamp[0]
+        progress(path, before, total)
 
 
 @dataclass(slots=True)
@@ -155,19 +176,11 @@ class _FileImport:
                 progress(path, before + int(size * share), total)
             self._send_batch()
             self._withdraw_removed()
-        except Unreachable:
-            raise
-        except OSError as error:
-            self.report.failed[path] = error.strerror or str(error)
-        except MemdError as error:
-            self.report.failed[path] = error.message
-        else:
-            self.report.done += [] if self.issues.unread else [path]
-            return not self.issues.broken
         finally:
             self.report.skipped.update(self.issues.skipped)
             self.report.broken += [f"{path}: {where}" for where in self.issues.broken]
-        return False
+        self.report.done += [] if self.issues.unread else [path]
+        return not self.issues.broken
 
     def _add_to_batch(self, memory: ForeignMemory) -> None:
         self.report.kinds[memory.kind.value] += 1
@@ -310,26 +323,19 @@ def import_transcripts(  # noqa: PLR0913  # the last three are named wherever it
     would become of the events; None if there is no daemon to ask.
     """
     stamps = {path: find_stamp(path) for path in files}
-    total = sum(size for size, _ in stamps.values())
-    before = 0
     # A dry run stores nothing, so the daemon does not recognise a line's copy in another file.
     shared = SharedLines(seen=set() if report.is_dry_run else None)
-    for path in files:
-        stamp = stamps[path]
-        if checkpoints.get(path) == stamp:
-            report.unchanged.append(path)
-        else:
-            reader = source.make_reader(Path(path), shared)
-            reader.queue.waits_for_time, reader.queue.latest = True, now + AHEAD_MS
-            changed_at = stamp[1] // 1_000
-            run = _TranscriptImport(
-                path, source.client, changed_at, now, send, truncate, report, reader
-            )
-            is_complete = run.import_file(progress, before, total)
-            if is_complete and not report.is_dry_run:
-                checkpoints[path] = stamp
-        before += stamp[0]
-        progress(path, before, total)
+
+    def import_file(path: str, before: int, total: int) -> bool:
+        reader = source.make_reader(Path(path), shared)
+        reader.queue.waits_for_time, reader.queue.latest = True, now + AHEAD_MS
+        changed_at = stamps[path][1] // 1_000
+        run = _TranscriptImport(
+            path, source.client, changed_at, now, send, truncate, report, reader
+        )
+        return run.import_file(progress, before, total)
+
+    _import_changed(stamps, import_file, report, checkpoints, progress)
 
 
 def find_stamp(path: str) -> Stamp:
@@ -341,10 +347,6 @@ def find_stamp(path: str) -> Stamp:
             size, changed = read_stamp(Path(name))
             stamp = stamp[0] + size, max(stamp[1], changed)
     return stamp
-
-
-def _tell_error(error: OSError | MemdError) -> str:
-    return (error.strerror or str(error)) if isinstance(error, OSError) else str(error)
 
 
 @dataclass(slots=True)
@@ -377,14 +379,11 @@ class _TranscriptImport:
             for found in reader.finish(is_growing=is_growing):
                 self._add_to_batch(found)
             self._send_batch()
-        except Unreachable:
-            raise
-        except (OSError, MemdError) as error:
-            report.failed[self.path] = _tell_error(error)
+        except (OSError, MemdError):
             # What was read before the damage counts. A batch that could not be sent is gone by now.
             with contextlib.suppress(MemdError):
                 self._send_batch()
-            return False
+            raise
         finally:
             report.skipped.update(reader.skipped)
         report.done.append(self.path)

@@ -12,11 +12,11 @@ from memd.viewer.page import (
     Json,
     Page,
     Visit,
+    make_page,
     plural,
     read_field_number,
     read_text,
     render,
-    render_page,
     shorten,
 )
 
@@ -42,11 +42,11 @@ def _get(visit: Visit, *ids: int) -> list[Json]:
     return list(visit.call("memd/get", ids=list(ids))["memories"])
 
 
-def show_edit(visit: Visit) -> Page:
-    """A form with what a memory says."""
+def show_one(visit: Visit, change: str) -> Page:
+    """A memory, and a form to edit it, to pin or unpin it, or to choose the other that it is judged with."""
     number = visit.number("id")
     (memory,) = _get(visit, number)
-    return render_page(visit, "edit.html", f"Edit #{number}", memory=memory)
+    return make_page(f"{change} #{number}", memory=memory)
 
 
 def edit(visit: Visit, fields: Fields) -> Json:
@@ -89,9 +89,7 @@ def show_undo_edit(visit: Visit) -> Page:
     before = find_former_versions(visit, number)[:1]
     memories = _get(visit, number, *before)
     title = f"Take the edit of #{number} back"
-    return render_page(
-        visit, "take_back.html", title, number=number, before=before, memories=memories
-    )
+    return make_page(title, number=number, before=before, memories=memories)
 
 
 def take_back(visit: Visit, fields: Fields) -> Json:
@@ -106,13 +104,6 @@ def take_back(visit: Visit, fields: Fields) -> Json:
     return {"say": words, "go": visit.link(f"/memory/{before[0]}")}
 
 
-def show_pin(visit: Visit) -> Page:
-    """Explain pinning, with a button that pins or unpins."""
-    number = visit.number("id")
-    (memory,) = _get(visit, number)
-    return render_page(visit, "pin.html", f"Pin #{number}", memory=memory)
-
-
 def pin(visit: Visit, fields: Fields) -> Json:
     """Pin or unpin."""
     number, pinned = read_field_number(fields, "id"), bool(fields.get("pinned"))
@@ -124,19 +115,10 @@ def pin(visit: Visit, fields: Fields) -> Json:
 # ── Judge ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def show_choose_other(visit: Visit) -> Page:
-    """Show a form to choose the memory with which one is to be judged."""
-    number = visit.number("id")
-    (memory,) = _get(visit, number)
-    return render_page(visit, "choose_other.html", f"Judge #{number}", memory=memory)
-
-
 def show_judge(visit: Visit) -> Page:
     """Two memories, what they are to each other now, and what they may be."""
     one, other = visit.number("id"), visit.number("other")
-    return render_page(
-        visit,
-        "judge.html",
+    return make_page(
         f"Judge #{one} and #{other}",
         one=one,
         other=other,
@@ -191,24 +173,18 @@ def show_forget(visit: Visit) -> Page:
     ids = [number, *find_former_versions(visit, number)]
     plan = visit.call("memd/forget", ids=ids, dry_run=True)
     selection = {"ids": " ".join(map(str, ids))}
-    return _show_plan(visit, f"Forget #{number}", plan, selection, versions=len(ids) - 1)
+    return _show_plan(f"Forget #{number}", plan, selection, versions=len(ids) - 1)
 
 
 def show_forget_session(visit: Visit) -> Page:
     """Show what goes with a session, and a button that erases it."""
     key = visit.places["key"]
     plan = visit.call("memd/forget", session=key, dry_run=True)
-    return _show_plan(visit, "Forget this session", plan, {"session": key}, versions=0)
+    return _show_plan("Forget this session", plan, {"session": key}, versions=0)
 
 
-def _show_plan(visit: Visit, title: str, plan: Json, selection: Json, *, versions: int) -> Page:
-    described = _describe_plan(plan, selection)
-    return render_page(visit, "forget.html", title, title=title, versions=versions, **described)
-
-
-def show_forget_words(visit: Visit) -> Page:
-    """A form to find everything that says some words, or is of some time."""
-    return render_page(visit, "forget_words.html", "Forget by words or time", "/health")
+def _show_plan(title: str, plan: Json, selection: Json, *, versions: int) -> Page:
+    return make_page(title, title=title, versions=versions, **_describe_plan(plan, selection))
 
 
 def preview_forget_words(visit: Visit, fields: Fields) -> Json:
@@ -265,11 +241,6 @@ def forget(visit: Visit, fields: Fields) -> Json:
 
 
 # ── Scrub ────────────────────────────────────────────────────────────────────────────────────────
-
-
-def show_scrub(visit: Visit) -> Page:
-    """A form for a pattern, or for what redaction finds today."""
-    return render_page(visit, "scrub.html", "Scrub", "/health")
 
 
 def _scrub(visit: Visit, pattern: str, *, dry_run: bool) -> Any:

@@ -8,11 +8,11 @@ from memd.viewer.page import (
     format_age,
     format_gap,
     format_size,
+    make_page,
     plural,
     read_field_number,
     read_text,
     render,
-    render_page,
 )
 
 _NO_PROJECTS = frozenset({"global", "scratch"})
@@ -32,7 +32,7 @@ def show_projects(visit: Visit) -> Page:
     """Every project with what is known of it, the one used last first."""
     found = visit.call("memd/projects")["projects"]
     found.sort(key=lambda one: -(one["last_event_at"] or one["last_memory_at"] or 0))
-    return render_page(visit, "projects.html", "Projects", "/projects", projects=found)
+    return make_page("Projects", projects=found)
 
 
 def show_project(visit: Visit) -> Page:
@@ -40,14 +40,14 @@ def show_project(visit: Visit) -> Page:
     found = visit.call("memd/project", project=visit.text("name"))
     is_named = found["key"] not in _NO_PROJECTS
     title = found["name"][:60]
-    return render_page(visit, "project.html", title, "/projects", found=found, is_named=is_named)
+    return make_page(title, found=found, is_named=is_named)
 
 
 def show_rename(visit: Visit) -> Page:
     """A form for a project's name."""
     found = visit.call("memd/project", project=visit.text("name"))
     title = f"Rename {found['name'][:60]}"
-    return render_page(visit, "rename.html", title, "/projects", found=found)
+    return make_page(title, found=found)
 
 
 def rename(visit: Visit, fields: Fields) -> Json:
@@ -67,15 +67,8 @@ def show_merge(visit: Visit) -> Page:
     plan = None
     if into:
         plan = visit.call("memd/project/merge", project=found["key"], into=into, dry_run=True)
-    return render_page(
-        visit,
-        "merge.html",
-        f"Merge {found['name'][:60]}",
-        "/projects",
-        found=found,
-        into=into,
-        others=others,
-        plan=plan,
+    return make_page(
+        f"Merge {found['name'][:60]}", found=found, into=into, others=others, plan=plan
     )
 
 
@@ -90,7 +83,7 @@ def merge(visit: Visit, fields: Fields) -> Json:
 def show_unmerge(visit: Visit) -> Page:
     """Show what undoing a merge does."""
     key = visit.params.get("key", "")
-    return render_page(visit, "unmerge.html", "Take a merge back", "/projects", key=key)
+    return make_page("Take a merge back", key=key)
 
 
 def unmerge(visit: Visit, fields: Fields) -> Json:
@@ -104,7 +97,7 @@ def show_switch(visit: Visit) -> Page:
     """Show the switches of a project, to change them."""
     found = visit.call("memd/project", project=visit.text("name"))
     title = f"Switch {found['name'][:60]}"
-    return render_page(visit, "switch.html", title, "/projects", found=found, states=_STATES)
+    return make_page(title, found=found, states=_STATES)
 
 
 def switch(visit: Visit, fields: Fields) -> Json:
@@ -125,11 +118,8 @@ def show_health(visit: Visit) -> Page:
     backups = visit.call("memd/backups")["backups"]
     sync = visit.call("memd/sync")
     is_well = status["health"] == "healthy"
-    return render_page(
-        visit,
-        "health.html",
+    return make_page(
         "Health",
-        "/health",
         status=status,
         runs=runs,
         backups=backups,
@@ -199,9 +189,7 @@ def show_undo_run(visit: Visit) -> Page:
     """Show what undoing a round of consolidation brings back."""
     number = visit.number("run")
     plan = visit.call("memd/consolidate/undo", what=f"r{number}", dry_run=True)["report"]
-    return render_page(
-        visit, "undo_run.html", f"Undo r{number}", "/health", number=number, plan=plan
-    )
+    return make_page(f"Undo r{number}", number=number, plan=plan)
 
 
 def undo_run(visit: Visit, fields: Fields) -> Json:

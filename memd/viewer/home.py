@@ -9,10 +9,10 @@ from memd.viewer.page import (
     Json,
     Page,
     Visit,
+    make_page,
     read_field_number,
     read_number,
     read_text,
-    render_page,
 )
 from memd.viewer.timeline import choose_recent
 
@@ -35,15 +35,12 @@ def show_home(visit: Visit) -> Page:
     """Show the newest knowledge: what holds, what is open, what changed, and whether memd is well."""
     found = visit.call("memd/overview", project=visit.project, limit=_SHOWN)
     if not found["kinds"]:
-        return render_page(visit, "home.html", "memd", "/", found=found)
+        return make_page("memd", found=found)
     pairs: list[list[Json]] = []
     if found["contradictions"]:
         pairs = visit.call("memd/judge/open", project=visit.project, limit=_SHOWN)["pairs"]
-    return render_page(
-        visit,
-        "home.html",
+    return make_page(
         "memd",
-        "/",
         found=found,
         pairs=pairs,
         status=visit.call("memd/status"),
@@ -81,9 +78,7 @@ def show_memories(visit: Visit) -> Page:
     )
     what = f"{', '.join(kinds)} memories".strip().capitalize()
     title = "Pinned memories" if is_pinned else what
-    return render_page(
-        visit, "memories.html", title, "/", title=title, found=found, has_replaced=has_replaced
-    )
+    return make_page(title, title=title, found=found, has_replaced=has_replaced)
 
 
 # ── The inbox ────────────────────────────────────────────────────────────────────────────────────
@@ -95,11 +90,8 @@ def show_inbox(visit: Visit) -> Page:
     found = visit.call("memd/judge/open", project=visit.project, limit=100)
     by_session = groupby(learned["memories"], key=lambda one: one["session"])
     undo = read_number(visit.params.get("undo", ""))
-    return render_page(
-        visit,
-        "inbox.html",
+    return make_page(
         "Inbox",
-        "/inbox",
         learned=learned,
         sessions=[(key, list(memories)) for key, memories in by_session],
         found=found,
@@ -111,7 +103,7 @@ def show_inbox(visit: Visit) -> Page:
 def show_rejected(visit: Visit) -> Page:
     """Return what the user rejected, and how often it came again."""
     found = visit.call("memd/review/list", project=visit.project, rejected=True, limit=500)
-    return render_page(visit, "rejected.html", "Rejected", "/inbox", memories=found["memories"])
+    return make_page("Rejected", memories=found["memories"])
 
 
 def review(visit: Visit, fields: Fields) -> Json:

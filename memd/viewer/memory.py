@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 
 from markupsafe import Markup
 
-from memd.viewer.page import Json, Page, Visit, read_number, render, render_page, shorten
+from memd.viewer.page import Json, Page, Visit, make_page, read_number, render, shorten
 
 PART_CHARACTERS = 20_000
 """Of a longer text a page shows this much at a time."""
@@ -31,9 +31,7 @@ def show_memory(visit: Visit) -> Page:
     parts = max(1, -(-len(memory["body"]) // PART_CHARACTERS))
     part = min(max(read_number(visit.params.get("part", "")) or 1, 1), parts)
     sessions = (one["position"]["session"] for one in found["sources"])
-    return render_page(
-        visit,
-        "memory.html",
+    return make_page(
         f"#{number} {title[:60]}",
         memory=memory,
         found=found,
@@ -71,16 +69,7 @@ def show_node(visit: Visit) -> Page:
     ids = sorted((int(number) for end, number in ends if end == "summary"), reverse=True)[:50]
     memories = visit.call("memd/get", ids=ids)["memories"] if ids else []
     graph = draw_graph(visit, found)
-    return render_page(
-        visit,
-        "node.html",
-        name[:60],
-        kind=kind,
-        name=name,
-        found=found,
-        memories=memories,
-        graph=graph,
-    )
+    return make_page(name[:60], kind=kind, name=name, found=found, memories=memories, graph=graph)
 
 
 # ── The graph ────────────────────────────────────────────────────────────────────────────────────

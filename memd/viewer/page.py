@@ -57,10 +57,10 @@ def read_field_number(fields: Fields, name: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class Page:
-    """A page: the title of the window, and its HTML."""
+    """A page: the title of the window, and what its template is filled with."""
 
     title: str
-    content: str
+    context: Json
 
 
 @dataclass(frozen=True, slots=True)
@@ -224,12 +224,15 @@ def render(template: str, visit: Visit, **context: Any) -> Markup:
     return Markup(reveal(_environment().get_template(template).render(given | context)))  # noqa: S704  # autoescaped
 
 
-def render_page(
-    visit: Visit, template: str, window: str, section: str = "", **context: Any
-) -> Page:
-    """A page by its template; `window` is what its window is called, `section` the path of its link in the head."""
-    content = render(template, visit, section=section, **context)
-    return Page(reveal(window if window == "memd" else f"{window} · memd"), content)
+def make_page(window: str, **context: Any) -> Page:
+    """A page whose window is called so; `viewer/server.py:PAGES` says by which template it is shown."""
+    return Page(window if window == "memd" else f"{window} · memd", context)
+
+
+def render_page(visit: Visit, template: str, section: str, page: Page) -> Json:
+    """What the script of a page shows: its title and its HTML; `section` is the path of its link in the head."""
+    html = render(template, visit, section=section, **page.context)
+    return {"title": reveal(page.title), "html": html}
 
 
 @cache

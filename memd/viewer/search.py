@@ -10,10 +10,10 @@ from memd.viewer.page import (
     Json,
     Page,
     Visit,
+    make_page,
     plural,
     query_terms,
     read_number,
-    render_page,
 )
 
 _HITS = 10
@@ -45,11 +45,8 @@ def show_search(visit: Visit) -> Page:
     """The form, and below it the answer."""
     query = visit.params.get("q", "")
     given = [visit.params[name] for name in _FILTERS if visit.params.get(name)]
-    return render_page(
-        visit,
-        "search.html",
+    return make_page(
         query[:60] if query else "Search",
-        "/search",
         query=query,
         given=given,
         answer=_answer(visit, query) if query.strip() else None,
@@ -162,11 +159,8 @@ def show_why_not(visit: Visit) -> Page:
     found = _ask(visit, query, explain=True, k=_HITS, offset=0)
     traced = next((one for one in found["trace"] if one["summary_id"] == number), None)
     lines = _explain_candidate(traced, found) if traced else _explain_absence(visit, memory, found)
-    return render_page(
-        visit,
-        "why_not.html",
+    return make_page(
         f"Why not #{number}?",
-        "/search",
         query=query,
         memory=memory,
         wanted=query_terms(query),

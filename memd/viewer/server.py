@@ -20,6 +20,7 @@ import threading
 import time
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 import uvicorn
@@ -35,7 +36,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 from memd.client import Client
 from memd.errors import BadRequest, MemdError, UnknownId, Unreachable
 from memd.viewer import changes, health, home, memory, search, sessions, static, timeline
-from memd.viewer.page import Fields, Json, Page, Visit, render_page, reveal
+from memd.viewer.page import Fields, Json, Page, Visit, make_page, render_page, reveal
 
 # ── Access ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -197,40 +198,40 @@ def bound_connections() -> type[BoundedConnection]:
     return type("Connection", (BoundedConnection,), {"latest": {}})
 
 
-PAGES: Mapping[str, Callable[[Visit], Page]] = {
-    "/": home.show_home,
-    "/inbox": home.show_inbox,
-    "/rejected": home.show_rejected,
-    "/memories": home.show_memories,
-    "/search": search.show_search,
-    "/whynot": search.show_why_not,
-    "/timeline": timeline.show_timeline,
-    "/memory/{id}": memory.show_memory,
-    "/memory/{id}/forget": changes.show_forget,
-    "/memory/{id}/edit": changes.show_edit,
-    "/memory/{id}/take-back": changes.show_undo_edit,
-    "/memory/{id}/pin": changes.show_pin,
-    "/memory/{id}/judge": changes.show_choose_other,
-    "/judge": changes.show_judge,
-    "/judge/{id}/{other}": changes.show_judge,
-    "/node": memory.show_node,
-    "/sessions": sessions.show_sessions,
-    "/session/{key}": sessions.show_session,
-    "/session/{key}/forget": changes.show_forget_session,
-    "/told": sessions.show_told,
-    "/context": sessions.show_context,
-    "/projects": health.show_projects,
-    "/project/rename": health.show_rename,
-    "/project/merge": health.show_merge,
-    "/unmerge": health.show_unmerge,
-    "/project/switch": health.show_switch,
-    "/project": health.show_project,
-    "/health": health.show_health,
-    "/run/{run}": health.show_undo_run,
-    "/forget": changes.show_forget_words,
-    "/scrub": changes.show_scrub,
+PAGES: Mapping[str, tuple[Callable[[Visit], Page], str, str]] = {
+    "/": (home.show_home, "home.html", "/"),
+    "/inbox": (home.show_inbox, "inbox.html", "/inbox"),
+    "/rejected": (home.show_rejected, "rejected.html", "/inbox"),
+    "/memories": (home.show_memories, "memories.html", "/"),
+    "/search": (search.show_search, "search.html", "/search"),
+    "/whynot": (search.show_why_not, "why_not.html", "/search"),
+    "/timeline": (timeline.show_timeline, "timeline.html", "/timeline"),
+    "/memory/{id}": (memory.show_memory, "memory.html", ""),
+    "/memory/{id}/forget": (changes.show_forget, "forget.html", ""),
+    "/memory/{id}/edit": (partial(changes.show_one, change="Edit"), "edit.html", ""),
+    "/memory/{id}/take-back": (changes.show_undo_edit, "take_back.html", ""),
+    "/memory/{id}/pin": (partial(changes.show_one, change="Pin"), "pin.html", ""),
+    "/memory/{id}/judge": (partial(changes.show_one, change="Judge"), "choose_other.html", ""),
+    "/judge": (changes.show_judge, "judge.html", ""),
+    "/judge/{id}/{other}": (changes.show_judge, "judge.html", ""),
+    "/node": (memory.show_node, "node.html", ""),
+    "/sessions": (sessions.show_sessions, "sessions.html", "/sessions"),
+    "/session/{key}": (sessions.show_session, "session.html", "/sessions"),
+    "/session/{key}/forget": (changes.show_forget_session, "forget.html", ""),
+    "/told": (sessions.show_told, "told.html", "/told"),
+    "/context": (sessions.show_context, "context.html", "/sessions"),
+    "/projects": (health.show_projects, "projects.html", "/projects"),
+    "/project/rename": (health.show_rename, "rename.html", "/projects"),
+    "/project/merge": (health.show_merge, "merge.html", "/projects"),
+    "/unmerge": (health.show_unmerge, "unmerge.html", "/projects"),
+    "/project/switch": (health.show_switch, "switch.html", "/projects"),
+    "/project": (health.show_project, "project.html", "/projects"),
+    "/health": (health.show_health, "health.html", "/health"),
+    "/run/{run}": (health.show_undo_run, "undo_run.html", "/health"),
+    "/forget": (lambda _: make_page("Forget by words or time"), "forget_words.html", "/health"),
+    "/scrub": (lambda _: make_page("Scrub"), "scrub.html", "/health"),
 }
-"""Path → what it shows."""
+"""Path → what it shows, by which template, and the path of its link in the head."""
 PARTS: Mapping[str, Callable[[Visit], str]] = {
     "/part/activity": timeline.show_recent_activity,
     "/part/doctor": health.render_findings,
@@ -310,8 +311,14 @@ class Viewer:
                 Route(f"/assets/{name}", _serve_asset(name, media))
                 for name, media in _ASSETS.items()
             ),
-            *(Route(FRAGMENTS + path, self._answer(show)) for path, show in PAGES.items()),
-            *(Route(FRAGMENTS + path, self._answer(write)) for path, write in PARTS.items()),
+            *(
+                Route(FRAGMENTS + path, self._answer(_make_page(*page)))
+                for path, page in PAGES.items()
+            ),
+            *(
+                Route(FRAGMENTS + path, self._answer(_make_part(part)))
+                for path, part in PARTS.items()
+            ),
             Route(f"{ACTION_PATH}/{{action}}", self._act, methods=["POST"]),
             *(Route(path, _answer_shell) for path in PAGES),
         ]
@@ -360,10 +367,10 @@ class Viewer:
         self._note_visit()
         return JSONResponse({"key": key})
 
-    def _answer(self, make: Callable[[Visit], Page | str]) -> Callable[[Request], Any]:
+    def _answer(self, make: Callable[[Visit], Json]) -> Callable[[Request], Any]:
         async def answer(request: Request) -> Response:
             asked = dict(request.query_params), dict(request.path_params)
-            return await run_in_threadpool(self._reply, lambda visit: _pack(make(visit)), *asked)
+            return await run_in_threadpool(self._reply, make, *asked)
 
         return answer
 
@@ -391,7 +398,7 @@ class Viewer:
                 return JSONResponse(make(_begin_visit(visit, client)))
         except MemdError as error:
             page, status = _explain_error(visit, error)
-            return JSONResponse({**_pack(page), "error": reveal(error.message)}, status)
+            return JSONResponse({**page, "error": reveal(error.message)}, status)
 
     def _make_visit(self, params: dict[str, str], places: dict[str, str]) -> Visit:
         """A visit that cannot ask the daemon yet."""
@@ -410,7 +417,7 @@ class Viewer:
         if not request.url.path.startswith(f"{FRAGMENTS}/"):
             return HTMLResponse(_SHELL, 404)
         page = _show_message(self._make_visit({}, {}), "There is no such page")
-        return JSONResponse(_pack(page), 404)
+        return JSONResponse(page, 404)
 
 
 _ASSETS = {"page.js": "text/javascript", "style.css": "text/css", "icon.svg": "image/svg+xml"}
@@ -448,9 +455,14 @@ def _call_nothing(*_: object, **__: object) -> Json:
     raise Unreachable
 
 
-def _pack(made: Page | str) -> Json:
-    """The answer to the script of a page."""
-    return {"html": made} if isinstance(made, str) else {"title": made.title, "html": made.content}
+def _make_page(
+    show: Callable[[Visit], Page], template: str, section: str
+) -> Callable[[Visit], Json]:
+    return lambda visit: render_page(visit, template, section, show(visit))
+
+
+def _make_part(write: Callable[[Visit], str]) -> Callable[[Visit], Json]:
+    return lambda visit: {"html": write(visit)}
 
 
 def _begin_visit(visit: Visit, client: Client) -> Visit:
@@ -466,13 +478,12 @@ def _begin_visit(visit: Visit, client: Client) -> Visit:
     return replace(visit, call=call, projects=names)
 
 
-def _show_message(visit: Visit, title: str, words: str = "", *, comes_back: bool = False) -> Page:
-    return render_page(
-        visit, "message.html", title, words=words, comes_back=comes_back, heading=title
-    )
+def _show_message(visit: Visit, title: str, words: str = "", *, comes_back: bool = False) -> Json:
+    page = make_page(title, words=words, comes_back=comes_back, heading=title)
+    return render_page(visit, "message.html", "", page)
 
 
-def _explain_error(visit: Visit, error: MemdError) -> tuple[Page, int]:
+def _explain_error(visit: Visit, error: MemdError) -> tuple[Json, int]:
     """(a page that says what is wrong, its status); 503 makes the page try again by itself."""
     if isinstance(error, Unreachable):
         return _show_message(visit, "memd is not there", error.message, comes_back=True), 503

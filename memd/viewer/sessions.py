@@ -4,7 +4,7 @@ from collections import Counter
 from collections.abc import Sequence
 from itertools import groupby
 
-from memd.viewer.page import Json, Page, Visit, render_page, shorten
+from memd.viewer.page import Json, Page, Visit, make_page, shorten
 
 _WEEKS = 4
 _EVENTS_MAX = 5_000
@@ -17,14 +17,11 @@ def show_sessions(visit: Visit) -> Page:
     """The sessions of a project, newest first."""
     found = visit.call("memd/sessions", project=visit.project, after=visit.cursor())
     has_clients = len({one["client"] for one in found["sessions"]}) > 1
-    return render_page(
-        visit,
-        "sessions.html",
+    return make_page(
         "Sessions",
-        "/sessions",
         found=found,
         has_clients=has_clients,
-        **({} if visit.cursor() else read_weeks(visit)),
+        **{} if visit.cursor() else read_weeks(visit),
     )
 
 
@@ -46,9 +43,7 @@ def show_told(visit: Visit) -> Page:
     """Texts told to agents, by weeks and by session, and how much was seen used."""
     sessions = visit.call("memd/sessions", project=visit.project)["sessions"]
     told = [one for one in sessions if one["shown"]]
-    return render_page(
-        visit, "told.html", "Told, and did it help", "/told", told=told, **read_weeks(visit)
-    )
+    return make_page("Told, and did it help", told=told, **read_weeks(visit))
 
 
 # ── One session ──────────────────────────────────────────────────────────────────────────────────
@@ -59,14 +54,8 @@ def show_session(visit: Visit) -> Page:
     after = visit.cursor()
     found = visit.call("memd/session", session=visit.places["key"], after=after)
     title = name_session(found)
-    return render_page(
-        visit,
-        "session.html",
-        title[:60],
-        "/sessions",
-        title=title,
-        found=found,
-        **arrange_session(found, is_first=after is None),
+    return make_page(
+        title[:60], title=title, found=found, **arrange_session(found, is_first=after is None)
     )
 
 
@@ -149,11 +138,8 @@ def show_context(visit: Visit) -> Page:
     """Show what a session that begins now would be shown, word for word."""
     prompt = visit.params.get("prompt", "")
     found = visit.call("memd/context", directory=visit.key, prompt=prompt or None, explain=True)
-    return render_page(
-        visit,
-        "context.html",
+    return make_page(
         "What a session would be told",
-        "/sessions",
         found=found,
         prompt=prompt,
         told=[one for one in found["memories"] if one["shown"]],

@@ -12,10 +12,10 @@ from memd.viewer.page import (
     Page,
     Visit,
     local_time,
+    make_page,
     plural,
     read_number,
     render,
-    render_page,
     to_milliseconds,
 )
 
@@ -201,11 +201,8 @@ def show_timeline(visit: Visit) -> Page:
     last_at = None
     if not found["rows"]:
         last_at = visit.call("memd/overview", project=visit.project, limit=1)["last_at"]
-    return render_page(
-        visit,
-        "timeline.html",
+    return make_page(
         span.title,
-        "/timeline",
         span=span,
         above=span.above(),
         client=client,

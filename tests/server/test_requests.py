@@ -98,9 +98,8 @@ def test_agents_may_pass_less_than_programs():
     assert len(parse(GetRequest, {"ids": [1] * 1_000}).ids) == 1_000
     with pytest.raises(BadRequest, match=r"^ids: more than 20 items$"):
         parse_tool_arguments(GetRequest, {"ids": [1] * 21})
-    for name in ("directory", "surface"):
-        with pytest.raises(BadRequest, match=f"^{name}: there is no such argument"):
-            parse_tool_arguments(SearchRequest, {name: None})
+    with pytest.raises(BadRequest, match=r"^directory: there is no such argument"):
+        parse_tool_arguments(SearchRequest, {"directory": None})
 
 
 def test_a_directory_may_be_as_long_as_a_system_takes():

@@ -1,17 +1,13 @@
-import dataclasses
-
 import pytest
 from pydantic import ValidationError
 
 from memd.consolidate.forget import ForgetSelection
 from memd.errors import BadRequest, UnknownId
 from memd.models import Kind, SessionRef
-from memd.recall.types import RelevanceGate
 from memd.server.requests import (
     ForgetRequest,
     GetRequest,
     PinRequest,
-    RelevanceRequest,
     RememberRequest,
     SearchRequest,
     TimelineRequest,
@@ -78,13 +74,6 @@ async def test_a_question_has_every_argument_of_the_request(server, service, clo
     assert question.explain
     assert question.profile == "siftcoder"
     assert question.focus == ("src/**", "billing")
-    assert question.relevance_gate is None
-
-
-async def test_a_control_call_can_ask_for_relevant_hits_only(server, service):
-    await service.search(SearchRequest(query="x", surface={"floor": 0.2}), ANYONE)
-    assert server.recaller.asked[-1].relevance_gate == RelevanceGate(floor=0.2, ratio=0.5)
-    assert RelevanceRequest().model_dump() == dataclasses.asdict(RelevanceGate())
 
 
 async def test_a_topic_key_or_a_vector_is_enough_for_a_search(server, service):

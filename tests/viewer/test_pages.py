@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from memd.viewer.memory import PART_CHARACTERS, show_memory
-from memd.viewer.page import Visit, reveal
+from memd.viewer.page import Visit, render_page, reveal
 from memd.viewer.server import PAGES, ViewSettings, connect
 from memd.viewer.sessions import arrange_session
 from memd.viewer.static import write_page
@@ -471,7 +471,8 @@ def test_a_text_of_10_mb_is_shown_in_parts(call, hostile):
     vast = Vast(call, "word <b> \u202e" * 1_000_000)
 
     def show(**params):
-        return show_memory(Visit(vast, NOW, "all", (), params, {"id": str(hostile[0])})).content
+        visit = Visit(vast, NOW, "all", (), params, {"id": str(hostile[0])})
+        return render_page(visit, "memory.html", "", show_memory(visit))["html"]
 
     first, last, beyond = show(), show(part="250"), show(part="10000000")
     assert max(map(len, (first, last, beyond))) < 10 * PART_CHARACTERS

@@ -14,16 +14,9 @@ from memd.capture.clients.tools import get_text, has_texts, rename
 
 NAME = "copilot"
 _EVENTS: Mapping[str, str] = {
-    "sessionStart": "SessionStart",
-    "sessionEnd": "SessionEnd",
+    **tools.CAMEL_EVENTS,
     "userPromptSubmitted": "UserPromptSubmit",
-    "preToolUse": "PreToolUse",
-    "postToolUse": "PostToolUse",
-    "postToolUseFailure": "PostToolUseFailure",
     "agentStop": "Stop",
-    "subagentStart": "SubagentStart",
-    "subagentStop": "SubagentStop",
-    "preCompact": "PreCompact",
     "notification": "Notification",
 }
 _FIELDS: Mapping[str, str] = {

@@ -8,15 +8,8 @@ from memd.capture.clients.tools import get_id, get_text, rename
 
 NAME = "cursor"
 _EVENTS: Mapping[str, str] = {
-    "sessionStart": "SessionStart",
-    "sessionEnd": "SessionEnd",
+    **tools.CAMEL_EVENTS,
     "beforeSubmitPrompt": "UserPromptSubmit",
-    "preToolUse": "PreToolUse",
-    "postToolUse": "PostToolUse",
-    "postToolUseFailure": "PostToolUseFailure",
-    "subagentStart": "SubagentStart",
-    "subagentStop": "SubagentStop",
-    "preCompact": "PreCompact",
     "afterAgentResponse": "AgentText",
     "stop": "Stop",
 }

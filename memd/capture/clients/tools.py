@@ -11,6 +11,14 @@ from typing import Any
 
 Payload = Mapping[str, Any]
 
+CAMEL_EVENTS: Mapping[str, str] = {
+    name[0].lower() + name[1:]: name
+    for name in (
+        "SessionStart", "SessionEnd", "PreToolUse", "PostToolUse", "PostToolUseFailure",
+        "SubagentStart", "SubagentStop", "PreCompact",
+    )
+}  # fmt: skip
+"""Name of an event in camel case → Claude Code's name, where they differ in nothing else."""
 PERSONAL = frozenset({"user_email", "userEmail"})
 """Fields that say who the user is. They are not stored."""
 _JSON_CHARACTERS_MAX = 1_000_000
