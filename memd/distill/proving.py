@@ -11,7 +11,15 @@ from typing import Any
 
 from memd.belief import supersede
 from memd.belief.later import find_contradiction
-from memd.belief.notes import Proof, QuotedNote, Unproved, name_proof, split_note
+from memd.belief.notes import (
+    Note,
+    Proof,
+    QuotedNote,
+    Unproved,
+    mark_unproved,
+    name_proof,
+    split_note,
+)
 from memd.belief.proof import Said, Spoken, SpokenRecord, is_taken_back, prove, refuse
 from memd.belief.quotes import find_quote, words_of
 from memd.belief.rejections import leave_retracted
@@ -118,9 +126,13 @@ def prove_waiting(tx: Connection, session_id: int, now: int) -> int:
             found = _prove_in_session(tx, own, quoted)
         if isinstance(found, Proof):
             when = name_proof(found.at, name_device())
-            told = replace(parts, said=found.quote, about=found.about, quoted="", proved=when)
+            told = Note(
+                parts.text, parts.why, found.quote, found.about, proved=when, check=parts.check
+            )
             supersede.prove_note(tx, note, told.format(), found, now)
             proved += 1
+        elif (marked := mark_unproved(parts, quoted, found)) != parts and not found.is_unknown:
+            summaries.raise_authority(tx, note, note.authority, marked.format(), now)
     return proved
 
 

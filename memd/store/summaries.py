@@ -140,6 +140,16 @@ def episode_summaries(tx: Connection, session_id: int, episode: str) -> list[Sum
     return _select_summaries(tx, condition, (session_id, episode))
 
 
+def session_summaries(
+    tx: Connection, session_id: int, rules: Sequence[str], since: int
+) -> list[Summary]:
+    """Return a session's live summaries from a time on that rules with these prefixes distilled."""
+    condition = " OR ".join("substr(s.rule, 1, ?) = ?" for _ in rules)
+    values = [value for rule in rules for value in (len(rule), rule)]
+    sql = f"s.session_id = ? AND s.at >= ? AND ({condition}) AND {NOT_SUPERSEDED} ORDER BY s.id"
+    return _select_summaries(tx, sql, (session_id, since, *values))
+
+
 _IS_CAPTURED = "tier IN ('captured', 'core') AND episode IS NOT NULL"
 """What the user pins is of the tier core."""
 
