@@ -308,7 +308,7 @@ def is_solved(
     """
     if any(fold(word) in _LASTING for word in words(text)):
         return False
-    if _names_lack(text) and _is_named(text, later):
+    if names_lack(text) and _is_named(text, later):
         return True
     if reports_lack(text):
         return went_on
@@ -319,7 +319,7 @@ def is_solved(
     )
 
 
-def _names_lack(text: str) -> bool:
+def names_lack(text: str) -> bool:
     """Return whether a sentence says of something that it is not there or does not work, and orders nothing."""
     is_told = reports_lack(text) or any(fold(word) in _LACKING for word in words(text))
     return (is_told or _HAS_NONE.search(text) is not None) and first_word(text) not in VERBS

@@ -72,12 +72,21 @@ def choose_late(  # noqa: PLR0913  # what is known besides
     ]
     since = min((one.at for one in chosen), default=now)
     work = session_context.work_on_prompts(tx, project_id, since, _WORK_MAX)
+    closed = session_context.times_of_closed(tx, project_id, since)
+
+    def has_passed(one: SaidSentence) -> bool:
+        """Return whether what failed in the turn of a sentence has passed since."""
+        following = (p.at for p in prompts if p.session_id == one.session_id and p.at > one.at)
+        end = min(following, default=now)
+        return any(number == one.session_id and one.at <= at < end for number, at in closed)
 
     def stands(one: SaidSentence) -> bool:
         own = [(title, body) for at, _, title, body in work if at == one.at]
         later = [(title, body) for at, _, title, body in work if at >= one.at]
         went_on = any(number == one.session_id and at >= one.at for at, number, *_ in work)
         if lines.is_solved(one.text, own, later, went_on=went_on) or _is_answer(tx, one):
+            return False
+        if lines.names_lack(one.text) and has_passed(one):
             return False
         return lines.limits(one.text) or not lines.is_done(one.text, own)
 

@@ -182,6 +182,15 @@ def closed_failures(tx: Connection, project_id: int, limit: int) -> list[ClosedF
     ]
 
 
+def times_of_closed(tx: Connection, project_id: int, since: int) -> list[tuple[int, int]]:
+    """(session, time) of each failure of a project since then whose check has passed, undisputed."""
+    sql = (
+        "SELECT s.session_id, s.at FROM summaries s WHERE s.project_id = ? AND s.kind = 'failure' AND s.at >= ?"
+        f" AND s.session_id IS NOT NULL AND ({_IS_PASSED} AND NOT {_IS_DISPUTED} OR {_IS_CLOSED_LATER})"
+    )
+    return fetch_all(tx, sql, (project_id, since))
+
+
 def disputes_of_session(
     tx: Connection, session_id: int
 ) -> list[tuple[str, int, int, Mapping[str, Any]]]:

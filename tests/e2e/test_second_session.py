@@ -168,6 +168,24 @@ def test_words_that_later_words_or_work_end_are_not_told(begin):
     assert "live on the old file server" not in said
 
 
+def test_what_failed_is_not_told_as_said_lately_once_its_check_has_passed(begin):
+    said = "The invoice export is broken since the upgrade, the totals are off by one."
+    session, _ = begin()
+    session.asks(said)
+    session.fails(
+        "pytest tests/test_totals.py",
+        "FAILED tests/test_totals.py::test_sum - AssertionError: 3 != 4",
+    )
+    session.ends("I see, by one.")
+    assert said in begin()[1]
+    session, _ = begin()
+    session.asks("Repair that, please.")
+    edit(session, "src/sums.py")
+    session.runs("pytest tests/test_totals.py", "1 passed in 0.1s")
+    session.ends("Rows are added up right again.")
+    assert said not in begin()[1]
+
+
 def test_a_start_tells_what_an_earlier_turn_of_the_last_session_left_open(begin):
     session, _ = begin()
     session.asks("Send webhooks more than once")
