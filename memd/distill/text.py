@@ -143,10 +143,12 @@ def strip_politeness(sentence: str) -> str:
     return SPEECH["closing thanks"].sub("", text) or text
 
 
-_TALK = (
-    polarity.list_folded("interjections") | polarity.list_folded("fillers") | polarity.COURTESIES
-) - {"and", "but", "wait", "sorry", "no", "nope", "now", "currently"}
 _TALKED_OF = polarity.list_folded("nouns of talk")
+_TALK = (
+    polarity.list_folded("interjections")
+    | polarity.list_folded("fillers")
+    | polarity.COURTESIES - {"no", "nope"}
+) - {"and", "but", "wait", "sorry", "now", "currently", *_TALKED_OF}
 _AROUND_TALK = polarity.list_folded("before nouns of talk") | {
     "and",
     "also",

@@ -223,6 +223,7 @@ def test_each_form_that_was_seen_often_is_faithful_and_stands():
         ("One more thing, never touch the tokens", "Never touch the tokens"),
         ("hmm well never restart the broker by hand", "Never restart the broker by hand"),
         ("In tests, never use sleep", "In tests, never use sleep"),
+        ("A note on style, always use tabs", "A note on style, always use tabs"),
         ("By the gate, never use sleep", "By the gate, never use sleep"),
     ],
 )  # fmt: skip
