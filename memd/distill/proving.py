@@ -153,10 +153,11 @@ def find_taken_back(tx: Connection, session_id: int, event_id: int) -> list[Summ
         if any(number == before.event_id for number, _ in links.sources_of(tx, one.id))
     ]
     # Of several choices of one dialogue it is not known which.
+    is_single = sum(one.rule == CHOSEN.rule for one, _ in resting) == 1
     return [
         one
         for one, note in resting
-        if (note.said or len(resting) == 1)
+        if (note.said or is_single)
         and any(
             is_taken_back(text, record, before)
             for text in (note.said or before.whole, note.about or before.asked)

@@ -249,7 +249,7 @@ async def test_what_a_yes_decided_is_not_told_once_the_next_words_take_it_back(d
     assert memories(daemon, noted["id"])[noted["id"]]["superseded_by"] is None
 
 
-def test_a_choice_in_the_client_s_dialogue_is_taken_back_alike(daemon):
+async def test_a_choice_in_the_client_s_dialogue_is_taken_back_alike(daemon):
     daemon.start()
     hook(daemon, "UserPromptSubmit", prompt="plan the quays")
     question = "How many quays should the harbour get?"
@@ -272,6 +272,9 @@ def test_a_choice_in_the_client_s_dialogue_is_taken_back_alike(daemon):
     )  # fmt: skip
     hook(daemon, "Stop", last_assistant_message="The plan is written.")
     daemon.settle()
+    async with connect(daemon, "s1") as client:
+        note = {"text": "The harbour gets two quays.", "kind": "decision", "quote": "Two quays", "about": question}  # fmt: skip
+        noted = await Asking(client)("mem_remember", **note)
     told = "user: How many quays should the harbour get? → Two quays"
     before = hook(daemon, "SessionStart", session_id="s2", source="startup")
     assert told in json.loads(before)["hookSpecificOutput"]["additionalContext"]
@@ -281,4 +284,5 @@ def test_a_choice_in_the_client_s_dialogue_is_taken_back_alike(daemon):
     shown = hook(daemon, "SessionStart", session_id="s3", source="startup")
     after = json.loads(shown)["hookSpecificOutput"]["additionalContext"]
     assert told not in after
-    assert "user: No longer: Two quays" in after
+    assert "No longer: Two quays" in after
+    assert memories(daemon, noted["id"])[noted["id"]]["superseded_by"] is not None
