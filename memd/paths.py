@@ -311,6 +311,15 @@ def private_dir(path: str) -> str:
     return path
 
 
+def flush(path: "str | os.PathLike[str]") -> None:
+    """Write a file, or the names in a directory, to the disk. Raises OSError."""
+    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
+    try:
+        os.fsync(handle)
+    finally:
+        os.close(handle)
+
+
 def _make_directories(path: str) -> None:
     try:
         os.mkdir(path, 0o700)

@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable, Iterator
 from typing import NamedTuple
 
-from memd.paths import private_dir
+from memd.paths import flush, private_dir
 
 LINE_BYTES_MAX = 8 * 1024 * 1024
 """Bytes of a line that is read; a longer one is not ours."""
@@ -290,8 +290,4 @@ def _next_segment(spool_dir: str) -> str:
 
 def _sync_dir(path: str) -> None:
     with contextlib.suppress(OSError):  # some file systems cannot; the file itself is synced
-        handle = os.open(path or ".", os.O_RDONLY | os.O_DIRECTORY | os.O_CLOEXEC)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        flush(path or ".")

@@ -7,6 +7,7 @@ import subprocess
 import sys
 import tempfile
 from collections.abc import Iterator
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -265,20 +266,17 @@ def run_scrub(
         daemon_call.fail("give a pattern or --secrets, not both")
     if pattern is None and not secrets:
         daemon_call.fail("give a pattern, or --secrets")
+    scrub = partial(daemon_call.call, "memd/scrub", _SCRUB_S, pattern=pattern, secrets=secrets)
     if not yes or dry_run:
         with waiting("searching everything that is stored"):
-            plan = daemon_call.call(
-                "memd/scrub", _SCRUB_S, pattern=pattern, secrets=secrets, dry_run=True
-            )
+            plan = scrub(dry_run=True)
         if dry_run or not wants_json():
             print_result(plan, _format_scrub(plan))
         if dry_run or not plan["rows"]:
             return
         confirm("Replace all of this permanently?", "nothing was changed")
     with waiting("rewriting everything that is stored"):
-        done = daemon_call.call(
-            "memd/scrub", _SCRUB_S, pattern=pattern, secrets=secrets, dry_run=False
-        )
+        done = scrub(dry_run=False)
     print_result(done, _format_scrub(done))
 
 

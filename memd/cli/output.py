@@ -285,14 +285,14 @@ class Screen(NamedTuple):
         return painted + self.paint(text[end:], style)
 
 
-def find_screen(environ: Mapping[str, str] = os.environ) -> Screen:
+def find_screen() -> Screen:
     """The screen of standard output."""
-    if not sys.stdout.isatty() or environ.get("MEMD_PLAIN"):
+    if not sys.stdout.isatty() or os.environ.get("MEMD_PLAIN"):
         return Screen()
     import shutil  # only now: `memd status` runs in health checks and loads little
 
     width = max(shutil.get_terminal_size().columns, _WIDTH_MIN)
-    has_color = not environ.get("NO_COLOR") and environ.get("TERM") != "dumb"
+    has_color = not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
     return Screen(width, is_terminal=True, has_color=has_color)
 
 

@@ -189,7 +189,7 @@ class Daemon:
             vector_maintenance=VectorMaintenance(db, embedders, self.model, backfill),
             judge=judgments, redistiller=self.redistiller, overrides=overrides, agents=config.agents,
             look_at_folders=lambda: self.notes.nudge() if self.notes else None,
-            checkup=VaultDoctor(db, self.indexer, self.ingestor, clock),
+            checkup=VaultDoctor(db, self.indexer, self.ingestor.drain, clock),
             backups=lambda: backup.list_backups(backup.backup_dir(paths), paths.vault), sync=sync, team=self.team, writer=self.chat,
         )  # fmt: skip
         self.listener = Listener(MemoryService(app), paths.socket, clock=clock, passed=manager.listening_socket)  # fmt: skip

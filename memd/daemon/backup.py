@@ -19,7 +19,7 @@ from memd.capture.redact import RULES_VERSION, redact, redact_value
 from memd.consolidate import scrub
 from memd.consolidate.scrub import make_redaction_rule
 from memd.errors import BadRequest, MemdError, VaultError
-from memd.paths import Paths, private_dir
+from memd.paths import Paths, flush, private_dir
 from memd.store import backup as store_backup
 from memd.store import database
 from memd.store import integrity as store_salvage
@@ -361,7 +361,7 @@ def _replace_vault(paths: Paths, partial: str, now: int, *, fold_wal: bool) -> s
                 Path(aside).unlink(missing_ok=True)
         raise
     database.remove_snapshots(paths.database)
-    _flush_directory(paths.data_dir)
+    flush(paths.data_dir)
     return aside
 
 
@@ -395,7 +395,7 @@ def _link_uniquely(path: str, folder: str, stem: str) -> str:
     for number in range(1 + max(map(_parse_number, names), default=0), 10_000):
         target = Path(folder, f"{stem}{f'-{number}' if number > 1 else ''}{_SUFFIX}")
         if not target.exists() and _link_or_copy(path, target):
-            _flush_directory(folder)
+            flush(folder)
             return str(target)
     raise BadRequest(f"{folder} has too many files called {stem}")
 
@@ -422,12 +422,3 @@ def _link_or_copy(path: str, target: Path) -> bool:
 
 def _format_date(now: int) -> str:
     return dt.datetime.fromtimestamp(now / 1000, tz=dt.UTC).strftime("%Y%m%dT%H%M%SZ")
-
-
-def _flush_directory(directory: str) -> None:
-    """Write the names in a directory to the disk."""
-    handle = os.open(directory, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)

@@ -6,11 +6,10 @@ import os
 import shutil
 import socket
 import stat
-from collections.abc import Callable, Iterator
+from collections.abc import Awaitable, Callable, Iterator
 from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
-from typing import Protocol
 
 import anyio
 import anyio.to_thread
@@ -59,21 +58,14 @@ _STARTED_EVENT = b"daemon_started"
 _LOG_BYTES = 1 << 20
 
 
-class SpoolDrain(Protocol):
-    """Reads what waits in the spool."""
-
-    async def drain(self) -> int:
-        """Return the number of lines read; SpoolBroken if a spool cannot be read."""
-
-
 @dataclass(frozen=True, slots=True)
 class VaultDoctor:
     """Checks and repairs one open vault."""
 
     db: Database
     indexer: Indexer
-    ingestor: SpoolDrain | None
-    """None where no daemon takes events."""
+    drain_spool: Callable[[], Awaitable[int]] | None
+    """Reads what waits in the spool and returns how many lines; None where no daemon takes events."""
     clock: Callable[[], int]
 
     async def examine(self) -> list[Finding]:
@@ -88,7 +80,7 @@ class VaultDoctor:
         No event, memory or other source of truth is changed.
         """
         done = []
-        if self.ingestor is not None and (lines := await self.ingestor.drain()):
+        if self.drain_spool is not None and (lines := await self.drain_spool()):
             done.append(f"read {lines} lines of the spool")
         fixable = await self._find_fixable()
         if fixable:

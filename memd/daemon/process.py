@@ -284,14 +284,14 @@ def log_size(path: str) -> int:
         return 0
 
 
-def read_log_tail(path: str, lines: int = LOG_TAIL_LINES, since: int = 0) -> list[str]:
+def read_log_tail(path: str, since: int = 0) -> list[str]:
     """Return the last lines of a log, none from before byte `since`; none if it cannot be read."""
     try:
         with Path(path).open("rb") as file:
             end = file.seek(0, os.SEEK_END)
             # A log that is shorter than it was has been rotated: then all of it is new.
             file.seek(max(0, end - _LOG_TAIL_BYTES, since if since <= end else 0))
-            return file.read().decode("utf-8", "replace").splitlines()[-lines:]
+            return file.read().decode("utf-8", "replace").splitlines()[-LOG_TAIL_LINES:]
     except OSError:
         return []
 

@@ -38,6 +38,7 @@ from memd.index.memory_index import (
     StoredArray,
     VaultContents,
 )
+from memd.paths import flush
 from memd.store import database, fulltext
 from memd.store.database import Connection, Database
 
@@ -116,11 +117,7 @@ def write_snapshot(vault: str, name: str, index: MemoryIndex, checkpoint: Checkp
     except BaseException:
         path.unlink(missing_ok=True)
         raise
-    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
-    try:
-        os.fsync(handle)
-    finally:
-        os.close(handle)
+    flush(folder)
 
 
 def _write_file(

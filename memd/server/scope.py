@@ -438,16 +438,13 @@ class IssuedToken:
 class ForgetTokens:
     """Issues tokens and redeems them. They are held in memory only, so none outlives the daemon."""
 
-    def __init__(
-        self, clock: Callable[[], int], make_token: Callable[[], str] = secrets.token_urlsafe
-    ) -> None:
+    def __init__(self, clock: Callable[[], int]) -> None:
         self._clock = clock
-        self._make_token = make_token
         self._issued: list[IssuedToken] = []
 
     def issue(self, caller: Caller, plan: str) -> str:
         """Return a token for this plan, which only this caller's connection can redeem."""
-        new = IssuedToken(self._make_token(), caller, plan, self._clock())
+        new = IssuedToken(secrets.token_urlsafe(), caller, plan, self._clock())
         self._issued = [*self._list_valid(), new][-_TOKENS_MAX:]
         return new.token
 

@@ -17,6 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from memd.errors import BadRequest
+from memd.paths import flush
 from memd.sharing import chunks
 from memd.sharing.chunks import PLAIN, ChunkName, Sealing
 from memd.sharing.records import LogBatch, LogLost, PlaceUnreachable, Record, RefusedChunk
@@ -227,11 +228,8 @@ def _write_file(folder: Path, name: str, content: bytes) -> None:
 
 
 def _flush_directory(folder: Path) -> None:
-    handle = os.open(folder, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        os.fsync(handle)
+        flush(folder)
     except OSError as error:
         if error.errno != errno.EINVAL:  # a file system that cannot
             raise
-    finally:
-        os.close(handle)

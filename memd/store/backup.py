@@ -16,6 +16,7 @@ import apsw
 
 from memd.errors import BadRequest, VaultCorrupt, VaultError
 from memd.models import TITLE_EVENT, EventKind
+from memd.paths import flush
 from memd.store import database, erasure, events, fulltext, ledger, links, projects
 from memd.store.database import BUSY_TIMEOUT_MS, Connection, open_database, translate_errors
 from memd.store.queries import count_rows, fetch_all, fetch_column, has_rows, row_id
@@ -306,10 +307,7 @@ def remove_vault_file(path: str) -> None:
 
 
 def _sync_file(path: str) -> None:
-    handle = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     try:
-        os.fsync(handle)
+        flush(path)
     except OSError as error:
         raise VaultError(f"{path} cannot be written to the disk: {error.strerror}") from error
-    finally:
-        os.close(handle)

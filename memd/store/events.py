@@ -441,14 +441,14 @@ def event_counts(tx: Connection) -> dict[str, int | None]:
     }
 
 
-def command_descriptions(tx: Connection, project_id: int, limit: int = 200) -> dict[str, str]:
+def command_descriptions(tx: Connection, project_id: int) -> dict[str, str]:
     """Command → the description that the agent gave it, for recent shell commands in this project."""
     sql = (
         "SELECT e.payload ->> '$.tool_input.command', e.payload ->> '$.tool_input.description'"
         " FROM events e JOIN sessions s ON s.id = e.session_id"
-        " WHERE s.project_id = ? AND e.tool = 'Bash' ORDER BY e.id DESC LIMIT ?"
+        " WHERE s.project_id = ? AND e.tool = 'Bash' ORDER BY e.id DESC LIMIT 200"
     )
-    found = fetch_all(tx, sql, (project_id, limit))
+    found = fetch_all(tx, sql, (project_id,))
     return {str(command): str(text) for command, text in found if command and text}
 
 

@@ -126,16 +126,14 @@ def supersessions_of(tx: Connection, summary_id: int) -> list[Supersession]:
     return fetch_rows(tx, Supersession, sql, (summary_id,))
 
 
-def superseded_ids(
-    tx: Connection, summary_ids: Sequence[int], limit: int = 3
-) -> dict[int, list[int]]:
-    """Return the older summaries that each of these hides now, the latest `limit` of them."""
+def superseded_ids(tx: Connection, summary_ids: Sequence[int]) -> dict[int, list[int]]:
+    """Return the older summaries that each of these hides now, the latest three of them."""
     sql = (
         "SELECT newer_id, older_id FROM supersessions WHERE undone_at IS NULL"
         f" AND newer_id IN ({marks(summary_ids)}) ORDER BY older_id DESC"
     )
     found = fetch_groups(tx, sql, summary_ids)
-    return {newer: older[:limit] for newer, older in found.items()}
+    return {newer: older[:3] for newer, older in found.items()}
 
 
 def superseder_of(tx: Connection, summary_id: int) -> int | None:

@@ -9,7 +9,7 @@ import hashlib
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, BinaryIO
 
 from memd.belief import supersede
 from memd.belief.rejections import reject_repeats
@@ -45,13 +45,6 @@ _NO_EXPORT = "this is not a memd export: it does not begin with its header"
 
 RedactValue = Callable[[Any], Any]
 """Takes a JSON value and returns it without secrets."""
-
-
-class LineStream(Protocol):
-    """A file that is read line by line."""
-
-    def readline(self, limit: int = -1, /) -> bytes:
-        """Return the next line with its line break, at most `limit` bytes of it; empty at the end."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -237,7 +230,7 @@ def find_project(connection: Connection, project: str) -> Project:
 
 
 def stage_export(
-    file: LineStream, tx: Connection, redact: RedactValue, progress: Callable[[int], None]
+    file: BinaryIO, tx: Connection, redact: RedactValue, progress: Callable[[int], None]
 ) -> StagedExport:
     """Put an export into an empty vault; what was staged, and what was left because it is too new.
 

@@ -45,7 +45,7 @@ def paths(tmp_path):
 def vault_doctor(vault, clock, tmp_path):
     vault.db.write_now(lambda tx: note_scrubbed_secrets(tx, RULES_VERSION))
     ingestor = Ingestor(vault.db, CaptureConfig(), clock, str(tmp_path / "spool"), lambda: None)
-    return VaultDoctor(vault.db, vault.indexer, ingestor, clock)
+    return VaultDoctor(vault.db, vault.indexer, ingestor.drain, clock)
 
 
 async def examine(doctor):

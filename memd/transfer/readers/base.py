@@ -361,15 +361,13 @@ class SessionWriter:
         event = "PostToolUseFailure" if "error" in told else "PostToolUse"
         self._emit(event, at, tool_name=name, tool_input=given, tool_use_id=use_id, **told)
 
-    def add_compaction(
-        self, summary: str, at: int | None, *, trigger: str = "auto", uuid: str | None = None
-    ) -> None:
+    def add_compaction(self, summary: str, at: int | None, *, uuid: str | None = None) -> None:
         """Note that the client replaced the conversation so far with this."""
         if self._has_private_turn or self._is_private:
             self.skipped["of a private turn"] += 1
         elif summary.strip():
             self._emit(
-                "PostCompact", at, uuid=uuid, trigger=trigger, compact_summary=summary.strip()
+                "PostCompact", at, uuid=uuid, trigger="auto", compact_summary=summary.strip()
             )
 
     def add_title(self, title: str | None, title_kind: str, at: int | None) -> None:
