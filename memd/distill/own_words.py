@@ -43,6 +43,8 @@ class OwnSentence:
     """`decision` of `Decision: use tabs`, in lower case; empty without a colon."""
     start: int = 0
     """The position at which the words after the lead begin."""
+    following: tuple[str, ...] = ()
+    """What its speaker says behind it in the same message, masked."""
 
     @property
     def unquoted(self) -> str:
@@ -53,6 +55,11 @@ class OwnSentence:
     def said(self) -> str:
         """The words after the lead, with quotations masked."""
         return self.bare[self.start :]
+
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether the speaker takes it back or doubts it in the same message."""
+        return vetoes.is_withdrawn(self.bare, self.following)
 
 
 @cached(_MESSAGES_CACHED)
@@ -71,6 +78,8 @@ def read_own_sentences(message: str) -> tuple[OwnSentence, ...]:
             break
         own, follows = _read_block(block, number, follows, is_last=number + 1 == len(blocks))
         found += own
+    said = tuple(one.bare for one in found)
+    found = [replace(one, following=said[at:]) for at, one in enumerate(found, 1)]
     found = _leave_asked_text(found, blocks)
     if sum(len(sentence.text) for sentence in found) > _OWN_CHARACTERS_MAX:
         return ()
@@ -487,9 +496,10 @@ def select_assertions(own: Sequence[OwnSentence]) -> list[OwnSentence]:
         if vetoes.is_reported(sentence.bare):
             reported_block = sentence.block
             continue
-        near = (one.bare for one in own[max(0, number - 1) : number + 2])
+        near = (one.bare for one in own[max(0, number - 1) : number + 1])
         said = sentences.strip_politeness(sentence.said)
         is_asked = sentences.is_question(sentence.bare) or sentences.is_question(said)
-        if not is_asked and not any(map(vetoes.is_ironic, near)):
-            found.append(sentence)
+        if is_asked or any(map(vetoes.is_ironic, near)) or sentence.is_withdrawn:
+            continue
+        found.append(sentence)
     return found

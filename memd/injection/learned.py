@@ -103,7 +103,7 @@ def choose_said(
 
     `least`: how likely one must be, whenever it was said.
     """
-    rated: dict[str, tuple[float, SaidSentence]] = {}
+    rated: dict[str, tuple[float, SaidSentence, Sequence[OwnSentence]]] = {}
     for one in prompts:
         prompt = one.text
         if len(prompt) > _PROMPT_CHARACTERS_MAX or prompt.lstrip().startswith("/"):
@@ -121,12 +121,13 @@ def choose_said(
                 continue
             likely = rate_sentence(text, number, len(own))
             rating = likely - RECENCY * math.log1p(len(rated)) if likely >= least else -math.inf
-            rated[key] = rating, replace(one, text=text)
+            rated[key] = rating, replace(one, text=text), own[max(0, number - 1) : number + 1]
     chosen: list[SaidSentence] = []
-    for rating, one in sorted(rated.values(), key=lambda pair: -pair[0]):
+    for rating, one, near in sorted(rated.values(), key=lambda pair: -pair[0]):
         if len(chosen) == limit or rating == -math.inf:
             break
-        if not is_told(one.text, (*known, *(other.text for other in chosen))):
+        # Neither what he takes back at once, nor the words with which he does so.
+        if not any(sentence.is_withdrawn for sentence in near) and not is_told(one.text, (*known, *(other.text for other in chosen))):
             chosen.append(one)
     return tuple(chosen)
 
