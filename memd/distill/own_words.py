@@ -15,6 +15,7 @@ from memd.belief import polarity
 from memd.caches import cached
 from memd.distill import text as sentences
 from memd.distill import vetoes
+from memd.distill.orders import asks_to_keep
 from memd.distill.vetoes import BULLET, OPAQUE, SPEECH, Line
 from memd.patterns import compile_lazily
 from memd.text import find_emphasis, find_sentence_ends, first_word
@@ -458,7 +459,8 @@ def _read_lead(sentence: OwnSentence) -> tuple[OwnSentence, _Follows]:
     while match := _COLON.search(sentence.bare, sentence.start):
         lead = sentence.bare[sentence.start : match.start()].strip()
         after = sentence.bare[match.end() :]
-        if not any(map(SPEECH["own lead"].fullmatch, (lead, sentences.strip_politeness(lead)))):
+        bare = sentences.strip_politeness(lead)
+        if not (any(map(SPEECH["own lead"].fullmatch, (lead, bare))) or asks_to_keep(bare)):
             if sentence.lead or match.group() not in vetoes.COLONS:
                 break  # `Decision: batch size: 500`, or a dash inside a sentence
             end = match.start()

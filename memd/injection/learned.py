@@ -127,7 +127,9 @@ def choose_said(
         if len(chosen) == limit or rating == -math.inf:
             break
         # Neither what he takes back at once, nor the words with which he does so.
-        if not any(sentence.is_withdrawn for sentence in near) and not is_told(one.text, (*known, *(other.text for other in chosen))):
+        if not any(sentence.is_withdrawn for sentence in near) and not is_told(
+            one.text, (*known, *(other.text for other in chosen))
+        ):
             chosen.append(one)
     return tuple(chosen)
 
