@@ -48,6 +48,7 @@ _CONDITIONS, _LIMITS = list_folded("conditions"), list_folded("limiting")
 _ADVERSATIVES, _FREQUENCIES = list_folded("adversatives"), list_folded("frequencies")
 _ANSWERS = list_folded("assents") | list_folded("corrections") | _BEFORE_ORDER
 _APOSTROPHE = re.compile(r"['’]")
+_CAN_ENDINGS = ("able", "ible", "bar", "abile", "avel", "optional")
 _SUBJECT_WITHIN, _CLAUSES_READ, _ALTERNATIVE_WORDS_MAX = 4, 2, 2
 _SETTLING = list_folded("settling verbs")
 _NUMBER_WORD = re.compile(r"\d+(?:[.,]\d+)*\Z")
@@ -267,7 +268,8 @@ def _speaks_of_that(head: Sequence[str], following: str) -> bool:
         return at <= 1 and bool(verbs)
     is_end = not (polarity.ANAPHORS | {"s"}).isdisjoint(behind)  # “that was all”
     is_over = not _WAS.isdisjoint(near) and not is_end
-    is_denied = polarity.has_negation(following) or not _WRONG.isdisjoint(head)
+    is_firm = any(one.endswith(_CAN_ENDINGS) for one in head)  # “that is not negotiable”
+    is_denied = (polarity.has_negation(following) and not is_firm) or not _WRONG.isdisjoint(head)
     return bool(verbs) and (is_over or is_denied)
 
 

@@ -162,7 +162,8 @@ def read_sentence(  # noqa: C901, PLR0911, PLR0912  # a list of cases, in order
         return TASK, Kind.TASK
     form = None if is_for_this_time(said) else _find_rule(said, sentence.text)
     if wished := read_wish(said, sentence.lead):
-        return _WISHES[wished[0]]
+        is_open = wished[0] == "fact" and SPEECH["either value"].search(wished[1])
+        return None if is_open else _WISHES[wished[0]]
     if match := SPEECH["remember"].match(said) or SPEECH["remember that"].match(said):
         is_rule = form or SPEECH["absolute"].search(match["rest"])
         kind = Kind.INSTRUCTION if is_rule else _find_kind(match["rest"])
@@ -230,7 +231,8 @@ def _find_kind(rest: str) -> Kind | None:
     """Return what is to be remembered: a taste or a fact; None if it is only a thing at hand."""
     if SPEECH["prefer"].match(rest):
         return Kind.PREFERENCE
-    is_fact = _SAYS_THAT.match(rest) and not sentences.is_question(rest)
+    is_sure = not sentences.is_question(rest) and not SPEECH["either value"].search(rest)
+    is_fact = _SAYS_THAT.match(rest) and is_sure
     is_order = first_word(rest) in VERBS
     return Kind.FACT if is_fact and not is_order and not SPEECH["doubts"].search(rest) else None
 

@@ -505,3 +505,9 @@ def select_assertions(own: Sequence[OwnSentence]) -> list[OwnSentence]:
             continue
         found.append(sentence)
     return found
+
+
+def is_firm(own: Sequence[OwnSentence], number: int) -> bool:
+    """Return whether a sentence is neither taken back nor doubted in its message, nor the one that does so."""
+    before = own[number - 1].bare if number else ""
+    return not own[number].is_withdrawn and not vetoes.takes_back_before(own[number].bare, before)

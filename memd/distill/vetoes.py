@@ -207,8 +207,13 @@ def is_withdrawn(sentence: str, following: Sequence[str]) -> bool:
     """Return whether a sentence, masked, is taken back or doubted, in its own words or by those that follow it in its message."""
     if SPEECH["either number"].search(sentence) or WORDS["corrects itself"].search(sentence):
         return True
-    is_doubted = any(withdraws(one, sentence) or _gives_away(one) for one in following[:1])
+    is_doubted = any(takes_back_before(one, sentence) for one in following[:1])
     return is_doubted or any(takes_back(one, sentence) for one in following)
+
+
+def takes_back_before(following: str, sentence: str) -> bool:
+    """Return whether a sentence, masked, takes back or doubts the one right before it."""
+    return withdraws(following, sentence) or _gives_away(following)
 
 
 def _gives_away(following: str) -> bool:
