@@ -234,6 +234,10 @@ _ABBREVIATION = re.compile(
     r"(?:^|[\s(])(?:e\.g|i\.e|vs|cf|etc|approx|incl|resp|Dr|Mr|Mrs|Ms|St|(?P<numbered>fig|no))\.$",
     re.IGNORECASE,
 )
+_GERMAN_MONTH = re.compile(
+    r"\s(?:januar|jänner|februar|märz|april|mai|juni|juli|august|september|oktober|november|dezember)\b",
+    re.IGNORECASE,
+)
 _ABBREVIATION_CHARACTERS = 12
 """Characters at the end of a text that decide it."""
 
@@ -256,7 +260,9 @@ def find_sentence_ends(text: str) -> Iterator[int]:
 
 
 def _is_abbreviated(text: str, start: int, end: int) -> bool:
-    """Return whether a full stop belongs to an abbreviation: “No. 5”, but not “No. Use the other one.”."""
+    """Return whether a full stop belongs to an abbreviation: “No. 5”, but not “No. Use the other one.”; or to a German date."""
+    if text[end - 2 : end - 1].isdigit() and _GERMAN_MONTH.match(text, end):
+        return True
     # The end alone: a text of abbreviations would be read again at each of them.
     found = _ABBREVIATION.search(text, max(start, end - _ABBREVIATION_CHARACTERS), end)
     is_numbered = found is not None and found["numbered"] is not None

@@ -40,6 +40,16 @@ _STAYING_WITH = frozenset(
 _CORRECTIONS = list_folded("corrections") | list_folded("bare noes") | {"stop"}
 TAKING_BACK_WITHIN = 2
 """Sentences of the message after an answer that may take it back."""
+_DISREGARDING = _TAKING_BACK | list_folded("verbs that disregard")
+DEMONSTRATIVES, _WRONG = list_folded("demonstratives"), list_folded("judged wrong")
+_WAS, _COPULAS = list_folded("was"), list_folded("copulas") | {"s", "should", "re"}
+_OR, _HEDGES = list_folded("or"), list_folded("hedges")
+_CONDITIONS, _LIMITS = list_folded("conditions"), list_folded("limiting")
+_ADVERSATIVES, _FREQUENCIES = list_folded("adversatives"), list_folded("frequencies")
+_ANSWERS = list_folded("assents") | list_folded("corrections") | _BEFORE_ORDER
+_APOSTROPHE = re.compile(r"['’]")
+_CAN_ENDINGS = ("able", "ible", "bar", "abile", "avel", "optional")
+_SUBJECT_WITHIN, _CLAUSES_READ, _ALTERNATIVE_WORDS_MAX = 4, 2, 2
 _SETTLING = list_folded("settling verbs")
 _NUMBER_WORD = re.compile(r"\d+(?:[.,]\d+)*\Z")
 
@@ -195,6 +205,72 @@ def corrects_itself(sentence: str, behind: str, text: str) -> bool:
     first, last = (frozenset(content_stems(one)) for one in (" ".join(pieces[:-1]), pieces[-1]))
     told = frozenset(content_stems(text))
     return len(pieces) > 1 and len((first - last) & told) > len((last - first) & told)
+
+
+def withdraws(following: str, sentence: str) -> bool:
+    """Return whether a sentence takes back or doubts the one right before it, of the same speaker in the same message.
+
+    It begins with a bare no, corrects itself, asks about what was said, offers something else, says what “that” was, or limits it.
+    """
+    clauses = [clause for clause in polarity.CLAUSE_BREAK.split(following) if words(clause)]
+    tokens = [part for one in words(following) for part in _APOSTROPHE.split(fold(one)) if part]
+    begins = next((n for n, one in enumerate(tokens) if one not in _BEFORE_ORDER), 0)
+    head = tokens[begins:]
+    return bool(head) and (
+        WORDS["corrects itself"].search(following) is not None
+        or takes_back(following, sentence)
+        or any(map(_forgets, clauses))
+        or any(map(_says_only_no, clauses[:_CLAUSES_READ]))
+        or _limits(tokens, head, is_whole=len(clauses) == 1)
+        or _offers(head, clauses[0], is_asked=following.rstrip().endswith("?"))
+        or _speaks_of_that(head, following)
+    )
+
+
+def _forgets(clause: str) -> bool:
+    """Return whether a clause takes back, and names nothing: “forget it”, “ignore that”."""
+    told = [one for one in map(fold, words(clause)) if one not in _BEFORE_ORDER]
+    named = [word for word in told[1:] if word not in polarity.ANAPHORS]
+    return bool(told) and told[0] in _DISREGARDING and not polarity.name_content(" ".join(named))
+
+
+def _says_only_no(clause: str) -> bool:
+    """Return whether a clause denies or doubts, and says nothing else: “no, sorry”, “not sure”, “maybe”."""
+    tokens = [fold(word) for word in words(clause)]
+    open_words = polarity.NEGATION_WORDS | _HEDGES
+    return not open_words.isdisjoint(tokens) and all(
+        one in open_words | _ANSWERS or is_stop_word(one) for one in tokens
+    )
+
+
+def _limits(tokens: Sequence[str], head: Sequence[str], *, is_whole: bool) -> bool:
+    """Return whether a sentence only limits what was said: “only if …”, “but not on Fridays”."""
+    is_condition = is_whole and head[0] in _CONDITIONS | _LIMITS
+    denied = tokens[1] if tokens[0] in _ADVERSATIVES and len(tokens) > 1 else ""
+    is_exception = polarity.is_negation(denied) and denied not in _FREQUENCIES
+    return is_exception or (is_condition and not _CONDITIONS.isdisjoint(head[:_CLAUSES_READ]))
+
+
+def _offers(head: Sequence[str], clause: str, *, is_asked: bool) -> bool:
+    """Return whether a sentence offers something else instead: “or was it green?”, “or 12”."""
+    is_short = len(words(clause)) - 1 <= _ALTERNATIVE_WORDS_MAX
+    return head[0] in _OR and (is_short or is_asked or not _HEDGES.isdisjoint(head))
+
+
+def _speaks_of_that(head: Sequence[str], following: str) -> bool:
+    """Return whether a sentence asks whether that is so, or says that it was, or is not, or is wrong."""
+    at = next((n for n, one in enumerate(head[:_SUBJECT_WITHIN]) if one in DEMONSTRATIVES), -1)
+    if at < 0:
+        return False
+    near, behind = head[max(0, at - 1) : at + 3], head[at + 1 : at + 4]
+    verbs = _COPULAS.union(_WAS).intersection(near)
+    if following.rstrip().endswith("?"):
+        return at <= 1 and bool(verbs)
+    is_end = not (polarity.ANAPHORS | {"s"}).isdisjoint(behind)  # “that was all”
+    is_over = not _WAS.isdisjoint(near) and not is_end
+    is_firm = any(one.endswith(_CAN_ENDINGS) for one in head)  # “that is not negotiable”
+    is_denied = (polarity.has_negation(following) and not is_firm) or not _WRONG.isdisjoint(head)
+    return bool(verbs) and (is_over or is_denied)
 
 
 def names_alternative(answer: str, message: str, about: str) -> bool:

@@ -23,7 +23,7 @@ def list_folded(name: str) -> frozenset[str]:
 _ACCENTED = frozenset({"só"})
 """Without its accent it is an English word that denies nothing."""
 _NEGATIONS = WORDS.rows["negations"]
-_NEGATION_WORDS = frozenset(
+NEGATION_WORDS = frozenset(
     fold(word) for text in _NEGATIONS.values() for word in text.split() if word not in _ACCENTED
 )
 _NEGATION_STEMS = frozenset(map(stem, _NEGATIONS["english"].split()))
@@ -79,7 +79,7 @@ def _fold_contraction(word: str) -> str:
 def is_negation(word: str) -> bool:
     """Return whether a raw word denies, excludes or replaces."""
     folded = _fold_contraction(word)
-    is_word = folded in _NEGATION_WORDS or word.lower() in _ACCENTED
+    is_word = folded in NEGATION_WORDS or word.lower() in _ACCENTED
     return is_word or stem(folded) in _NEGATION_STEMS
 
 

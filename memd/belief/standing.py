@@ -100,6 +100,12 @@ def list_files(tags: Iterable[str]) -> tuple[str, ...]:
     return tuple(tag.removeprefix(OF_FILE) for tag in tags if tag.startswith(OF_FILE))
 
 
+def list_places(tags: Iterable[str]) -> tuple[str, ...]:
+    """The files, directories and commands that a memory with these tags holds for."""
+    places = (tag for tag in tags if tag.startswith((OF_FILE, OF_COMMAND)))
+    return tuple(one.removeprefix(OF_FILE).removeprefix(OF_COMMAND) for one in places)
+
+
 def find_branch(tags: Iterable[str]) -> str | None:
     """The branch that a memory with these tags was said for; empty if it is unknown which, None if for none."""
     for tag in tags:

@@ -3,11 +3,6 @@
 A form stays if what it keeps is said as it was meant in at least 95 %, and stands beyond its turn in at least 60 %. What
 fails that is told by the memory of the work, and left to the agent that was there to note. Words that are fenced, quoted,
 pasted, asked, reported or meant in irony are no assertions: those vetoes come first.
-
-An order in another language than English that holds beyond its turn (`Benutze immer pnpm`, `Ne pousse jamais sur main`)
-begins with an imperative of what an agent does in its work, with “always” or “never” near it; or with a negation before
-both; in German also with the two around all others: `Nie auf main committen`. The imperatives are a table, as the
-English ones are: in some languages whoever leaves out the subject reports in the very same form.
 """
 
 import re
@@ -18,11 +13,10 @@ from itertools import islice
 
 from memd.belief.claims import parse_claims
 from memd.belief.later import TAKING_BACK_WITHIN, may_take_back
-from memd.belief.polarity import CLAUSE_BREAK, WORDS, has_condition
 from memd.belief.turns import may_end
-from memd.caches import cached
 from memd.distill import text as sentences
 from memd.distill.episodes import AskedQuestion, EpisodeContext, Story, Utterance
+from memd.distill.orders import Wish, drop_place, read_order, read_wish
 from memd.distill.own_words import (
     BEHAVIOUR,
     VERBS,
@@ -32,8 +26,8 @@ from memd.distill.own_words import (
 )
 from memd.distill.vetoes import SPEECH, is_for_this_time
 from memd.models import Authority, Draft, Kind, Source, Summary
-from memd.patterns import Table, compile_lazily
-from memd.text import content_stems, first_word, fold, is_stop_word, one_line, stem, words
+from memd.patterns import compile_lazily
+from memd.text import content_stems, first_word, is_stop_word, one_line, stem, words
 
 TITLE_CHARACTERS = 120
 _SENTENCES_MAX, _SENTENCE_CHARACTERS = 8, 400
@@ -75,6 +69,14 @@ DECIDED = Form("said:decided", Kind.DECISION, 0.85)
 TASK = Form("said:task", Kind.TASK, 0.75)
 NOTE = Form("said:note", None, 0.9)
 FORMS = (CHOSEN, UNNEEDED, ALWAYS, REMEMBER, LASTING, PREFER, DECIDED, TASK, NOTE)
+
+_WISHES: dict[Wish, tuple[Form, Kind]] = {
+    "rule": (REMEMBER, Kind.INSTRUCTION),
+    "fact": (REMEMBER, Kind.FACT),
+    "task": (TASK, Kind.TASK),
+    "decision": (DECIDED, Kind.DECISION),
+    "preference": (PREFER, Kind.PREFERENCE),
+}
 
 # ── The user's own sentences ─────────────────────────────────────────────────────────────────────
 
@@ -147,7 +149,7 @@ def read_sentence(  # noqa: C901, PLR0911, PLR0912  # a list of cases, in order
     sentence: OwnSentence,
 ) -> tuple[Form, Kind] | None:
     """The form of a sentence, and the kind of what it says; None if it has none."""
-    said = sentence.said.strip()
+    said = drop_place(sentence.said, sentence.text).strip()
     if not said or len(said) > _SENTENCE_CHARACTERS:
         return None
     if _DECISION_LEAD.search(sentence.lead):
@@ -158,7 +160,10 @@ def read_sentence(  # noqa: C901, PLR0911, PLR0912  # a list of cases, in order
     lead = sentence.lead.rpartition(" ")[2]
     if SPEECH["task"].match(said) or lead in ("todo", "to-do"):
         return TASK, Kind.TASK
-    form = None if is_for_this_time(said) else _find_rule(said)
+    form = None if is_for_this_time(said) else _find_rule(said, sentence.text)
+    if wished := read_wish(said, sentence.lead):
+        is_open = wished[0] == "fact" and SPEECH["either value"].search(wished[1])
+        return None if is_open else _WISHES[wished[0]]
     if match := SPEECH["remember"].match(said) or SPEECH["remember that"].match(said):
         is_rule = form or SPEECH["absolute"].search(match["rest"])
         kind = Kind.INSTRUCTION if is_rule else _find_kind(match["rest"])
@@ -196,8 +201,8 @@ def _rules_out(said: str) -> bool:
     )
 
 
-def _find_rule(said: str) -> Form | None:
-    """The form of an order that holds beyond this turn; None if it is none."""
+def _find_rule(said: str, whole: str = "") -> Form | None:
+    """The form of an order that holds beyond this turn; None if it is none. `whole`: with what is masked."""
     if len(_EXTREME.findall(said)) >= _SLOGAN or SPEECH["reproach"].search(said):
         return None
     for name, form in _RULES.items():
@@ -213,7 +218,7 @@ def _find_rule(said: str) -> Form | None:
             return form
         if form is ALWAYS and not lead and verb not in VERBS and _is_imperative(verb, rest):
             return form
-    return {"always": ALWAYS, "from now on": LASTING}.get(read_order(said))
+    return {"always": ALWAYS, "from now on": LASTING}.get(read_order(said, whole))
 
 
 def _is_imperative(word: str, rest: str) -> bool:
@@ -226,7 +231,8 @@ def _find_kind(rest: str) -> Kind | None:
     """Return what is to be remembered: a taste or a fact; None if it is only a thing at hand."""
     if SPEECH["prefer"].match(rest):
         return Kind.PREFERENCE
-    is_fact = _SAYS_THAT.match(rest) and not sentences.is_question(rest)
+    is_sure = not sentences.is_question(rest) and not SPEECH["either value"].search(rest)
+    is_fact = _SAYS_THAT.match(rest) and is_sure
     is_order = first_word(rest) in VERBS
     return Kind.FACT if is_fact and not is_order and not SPEECH["doubts"].search(rest) else None
 
@@ -253,7 +259,8 @@ def _clean(text: str, form: Form) -> str:
         ) or text
     names = {REMEMBER.rule: ("remember", "remember that"), TASK.rule: ("task",)}.get(form.rule, ())
     match = next(filter(None, (SPEECH[name].match(text) for name in names)), None)
-    return sentences.strip_politeness(match["rest"] if match else text)
+    wish = read_wish(text, "") if names and not match else None
+    return sentences.strip_politeness(match["rest"] if match else wish[1] if wish else text)
 
 
 # ── Answers ──────────────────────────────────────────────────────────────────────────────────────
@@ -435,63 +442,3 @@ def _rule_stems(text: str) -> frozenset[str]:
 
 def _forbids(text: str) -> bool:
     return bool(words(text)) and _FORBIDS.search(text) is not None
-
-
-# ── Orders in other languages ────────────────────────────────────────────────────────────────────
-
-_TABLE = Table("distill/orders.toml")
-_ALWAYS, _NEVER, _NOT, _STILL, _POLITE, _SUBJECTS, _HERE = map(
-    _TABLE.list_words, ("always", "never", "not", "still", "polite", "subjects", "here")
-)
-_IMPERATIVES = frozenset(
-    word for text in _TABLE.rows["imperatives"].values() for word in text.split()
-)
-_INFINITIVES = frozenset(
-    f"{word.removesuffix('e')}en" for word in _TABLE.rows["imperatives"]["german"].split()
-) | {"nehmen", "geben", "lesen"}
-_ITALIAN_ENDINGS = ("are", "ere", "ire")
-"""An infinitive behind `non` forbids."""
-_NEAR = 4
-"""Words behind an imperative among which “always” or “never” stands."""
-
-
-@cached(256)
-def read_order(sentence: str) -> str:
-    """Return `always` for an order that holds, `from now on` for one that says since when; empty if it is none."""
-    begun = _TABLE["from now on"].match(sentence)
-    clause = CLAUSE_BREAK.split(sentence[begun.end() :] if begun else sentence)[0]
-    tokens = _split_tokens(clause)
-    if not tokens or sentence.rstrip().endswith("?") or has_condition(sentence):
-        return ""
-    if WORDS["for once"].search(sentence) or _HERE.intersection(tokens):
-        return ""
-    if begun:
-        return "from now on" if _is_order(tokens) or _ends_order(tokens) else ""
-    at = next((n for n, one in enumerate(tokens) if one in _ALWAYS | _NEVER), len(tokens))
-    if at > _NEAR + 1 or _STILL.intersection(tokens[at + 1 : at + 2]):
-        return ""
-    first = tokens[0] in _ALWAYS | _NEVER
-    is_order = _ends_order(tokens) if first else _is_order(tokens)
-    is_ban = first and tokens[0] in _NEVER and _is_order(tokens[1:])
-    return "always" if at < len(tokens) and (is_order or is_ban) else ""
-
-
-def _split_tokens(sentence: str) -> list[str]:
-    """The folded words without courtesies before them; `n'utilise` is two."""
-    tokens = [part for one in words(sentence) for part in fold(one).replace("’", "'").split("'")]
-    at = next((n for n, one in enumerate(tokens) if one not in _POLITE), len(tokens))
-    return tokens[at:]
-
-
-def _is_order(tokens: list[str]) -> bool:
-    """Return whether these words begin with an imperative, or with a negation before one."""
-    denied = tokens[:1] != [] and tokens[0] in _NOT
-    verb, *rest = tokens[1:] if denied and len(tokens) > 1 else tokens or [""]
-    is_verb = verb in _IMPERATIVES or (tokens[:1] == ["non"] and verb.endswith(_ITALIAN_ENDINGS))
-    is_formal = verb in _INFINITIVES and rest[:1] == ["sie"]
-    return is_formal or (is_verb and not _SUBJECTS.intersection(rest[:1]))
-
-
-def _ends_order(tokens: list[str]) -> bool:
-    """Return whether these words end with a German infinitive: `immer pnpm benutzen`."""
-    return tokens[-1] in _INFINITIVES and _SUBJECTS.isdisjoint(tokens)

@@ -15,6 +15,7 @@ from memd.belief import polarity
 from memd.caches import cached
 from memd.distill import text as sentences
 from memd.distill import vetoes
+from memd.distill.orders import asks_to_keep
 from memd.distill.vetoes import BULLET, OPAQUE, SPEECH, Line
 from memd.patterns import compile_lazily
 from memd.text import find_emphasis, find_sentence_ends, first_word
@@ -43,6 +44,8 @@ class OwnSentence:
     """`decision` of `Decision: use tabs`, in lower case; empty without a colon."""
     start: int = 0
     """The position at which the words after the lead begin."""
+    following: tuple[str, ...] = ()
+    """What its speaker says behind it in the same message, masked."""
 
     @property
     def unquoted(self) -> str:
@@ -53,6 +56,11 @@ class OwnSentence:
     def said(self) -> str:
         """The words after the lead, with quotations masked."""
         return self.bare[self.start :]
+
+    @property
+    def is_withdrawn(self) -> bool:
+        """Whether the speaker takes it back or doubts it in the same message."""
+        return vetoes.is_withdrawn(self.bare, self.following)
 
 
 @cached(_MESSAGES_CACHED)
@@ -71,6 +79,8 @@ def read_own_sentences(message: str) -> tuple[OwnSentence, ...]:
             break
         own, follows = _read_block(block, number, follows, is_last=number + 1 == len(blocks))
         found += own
+    said = tuple(one.bare for one in found)
+    found = [replace(one, following=said[at:]) for at, one in enumerate(found, 1)]
     found = _leave_asked_text(found, blocks)
     if sum(len(sentence.text) for sentence in found) > _OWN_CHARACTERS_MAX:
         return ()
@@ -449,7 +459,8 @@ def _read_lead(sentence: OwnSentence) -> tuple[OwnSentence, _Follows]:
     while match := _COLON.search(sentence.bare, sentence.start):
         lead = sentence.bare[sentence.start : match.start()].strip()
         after = sentence.bare[match.end() :]
-        if not any(map(SPEECH["own lead"].fullmatch, (lead, sentences.strip_politeness(lead)))):
+        bare = sentences.strip_politeness(lead)
+        if not (any(map(SPEECH["own lead"].fullmatch, (lead, bare))) or asks_to_keep(bare)):
             if sentence.lead or match.group() not in vetoes.COLONS:
                 break  # `Decision: batch size: 500`, or a dash inside a sentence
             end = match.start()
@@ -487,9 +498,16 @@ def select_assertions(own: Sequence[OwnSentence]) -> list[OwnSentence]:
         if vetoes.is_reported(sentence.bare):
             reported_block = sentence.block
             continue
-        near = (one.bare for one in own[max(0, number - 1) : number + 2])
+        near = (one.bare for one in own[max(0, number - 1) : number + 1])
         said = sentences.strip_politeness(sentence.said)
         is_asked = sentences.is_question(sentence.bare) or sentences.is_question(said)
-        if not is_asked and not any(map(vetoes.is_ironic, near)):
-            found.append(sentence)
+        if is_asked or any(map(vetoes.is_ironic, near)) or sentence.is_withdrawn:
+            continue
+        found.append(sentence)
     return found
+
+
+def is_firm(own: Sequence[OwnSentence], number: int) -> bool:
+    """Return whether a sentence is neither taken back nor doubted in its message, nor the one that does so."""
+    before = own[number - 1].bare if number else ""
+    return not own[number].is_withdrawn and not vetoes.takes_back_before(own[number].bare, before)

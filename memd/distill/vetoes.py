@@ -10,8 +10,10 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from memd.belief.later import DEMONSTRATIVES, takes_back, withdraws
+from memd.belief.polarity import WORDS
 from memd.patterns import Table, compile_lazily
-from memd.text import words
+from memd.text import fold, words
 
 SPEECH = Table("distill/speech.toml")
 OPAQUE = "\ue000"
@@ -195,3 +197,31 @@ def is_for_this_time(text: str) -> bool:
 def is_ironic(text: str) -> bool:
     """Return whether a text, masked, is meant in irony."""
     return SPEECH["irony"].search(text) is not None
+
+
+_ASIDE_WORDS_MAX, _SUBJECT_WITHIN = 6, 4
+"""Words of a sentence that only bounds what was said before it, “just for today”; the first, in which its subject stands."""
+
+
+def is_withdrawn(sentence: str, following: Sequence[str]) -> bool:
+    """Return whether a sentence, masked, is taken back or doubted, in its own words or by those that follow it in its message."""
+    if SPEECH["either number"].search(sentence) or WORDS["corrects itself"].search(sentence):
+        return True
+    is_doubted = any(takes_back_before(one, sentence) for one in following[:1])
+    return is_doubted or any(takes_back(one, sentence) for one in following)
+
+
+def takes_back_before(following: str, sentence: str) -> bool:
+    """Return whether a sentence, masked, takes back or doubts the one right before it."""
+    return withdraws(following, sentence) or _gives_away(following)
+
+
+def _gives_away(following: str) -> bool:
+    """Return whether a sentence says that the one before it was another's word, a joke, or for this time."""
+    first = map(fold, re.split(r"[\s'’]+", following)[:_SUBJECT_WITHIN])
+    is_about = not DEMONSTRATIVES.isdisjoint(first) or SPEECH["speaker"].match(following)
+    is_short = len(words(following)) <= _ASIDE_WORDS_MAX and not following.endswith("?")
+    is_aside = is_short and is_for_this_time(following)
+    # “That's what the importer expects” gives a reason.
+    is_said = is_reported(following) and not SPEECH["wants"].search(following)
+    return is_aside or is_ironic(following) or bool(is_about and is_said)

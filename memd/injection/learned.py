@@ -13,7 +13,7 @@ from importlib import resources
 
 from memd.belief.polarity import has_negation
 from memd.caches import cached
-from memd.distill.own_words import OwnSentence, read_own_sentences
+from memd.distill.own_words import OwnSentence, is_firm, read_own_sentences
 from memd.distill.vetoes import OPAQUE
 from memd.machine_text import is_machine_text
 from memd.text import content_stems, normalised, words
@@ -103,7 +103,7 @@ def choose_said(
 
     `least`: how likely one must be, whenever it was said.
     """
-    rated: dict[str, tuple[float, SaidSentence]] = {}
+    rated: dict[str, tuple[float, SaidSentence, Sequence[OwnSentence], int]] = {}
     for one in prompts:
         prompt = one.text
         if len(prompt) > _PROMPT_CHARACTERS_MAX or prompt.lstrip().startswith("/"):
@@ -121,12 +121,13 @@ def choose_said(
                 continue
             likely = rate_sentence(text, number, len(own))
             rating = likely - RECENCY * math.log1p(len(rated)) if likely >= least else -math.inf
-            rated[key] = rating, replace(one, text=text)
+            rated[key] = rating, replace(one, text=text), own, number
     chosen: list[SaidSentence] = []
-    for rating, one in sorted(rated.values(), key=lambda pair: -pair[0]):
+    for rating, one, own, number in sorted(rated.values(), key=lambda row: -row[0]):
         if len(chosen) == limit or rating == -math.inf:
             break
-        if not is_told(one.text, (*known, *(other.text for other in chosen))):
+        is_known = is_told(one.text, (*known, *(other.text for other in chosen)))
+        if not is_known and is_firm(own, number):
             chosen.append(one)
     return tuple(chosen)
 

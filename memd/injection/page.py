@@ -19,7 +19,7 @@ from dataclasses import dataclass, replace
 from functools import partial
 
 from memd.belief.notes import show_said
-from memd.belief.standing import find_branch, list_files
+from memd.belief.standing import find_branch, list_files, list_places
 from memd.capture import clients
 from memd.capture.redact.blocks import INJECTED_CLOSING, INJECTED_OPENING, INJECTED_TAG
 from memd.injection import choice
@@ -506,8 +506,11 @@ def line_of_card(
     author, client = _name_author(card.author), _name_client(card.source, asking)
     said = show_said(card.body) if card.authority is Authority.USER_TOLD else ""
     where = _limit_to_branch(card.tags, branch)
+    place = _limit_to_place(card.tags, card.title)
     files = _name_files(card) if width == TITLE_CHARACTERS else ""
-    note = "; ".join(filter(None, (author, client, where, files, card.remark, said, card.caveat)))
+    note = "; ".join(
+        filter(None, (author, client, where, place, files, card.remark, said, card.caveat))
+    )
     is_rule = card.kind in (Kind.INSTRUCTION, Kind.PREFERENCE)
     named = drop_project(_LINK.sub(r"\1", card.title), project)
     title = shorten_sentence(named, width, is_rule=is_rule)
@@ -538,6 +541,13 @@ def _limit_to_branch(tags: Iterable[str], branch: str | None) -> str:
         if named
         else "only on the branch of that day"
     )
+
+
+def _limit_to_place(tags: Iterable[str], title: str) -> str:
+    """Name the files and commands that a memory was noted for and does not name; empty if it holds everywhere."""
+    names = (name for name in list_places(tags) if name not in title)
+    told = ", ".join(shorten_name(one_line(name, _BRANCH_CHARACTERS)) for name in names)
+    return f"only for {told}" if told else ""
 
 
 def _name_files(card: ContextCandidate) -> str:

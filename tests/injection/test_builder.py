@@ -664,6 +664,17 @@ async def test_what_was_said_for_a_branch_is_shown_on_that_branch_and_marked_whe
     assert "Rename no table here (only on branch dev/cart)" in (await vault.build()).text
 
 
+async def test_a_rule_that_was_noted_for_a_place_names_it_at_a_start(vault):
+    noted = {"kind": Kind.INSTRUCTION, "session": "before", "episode": "t1"}
+    vault.put(
+        "Each page has a number", tags=("scope:file:cards/", "scope:command:make pdf"), **noted
+    )
+    vault.put("`api.yaml` is written by a program", tags=("scope:file:api.yaml",), **noted)
+    shown = (await vault.build()).text
+    assert "Each page has a number (only for cards/, make pdf)" in shown
+    assert "`api.yaml` is written by a program\n" in shown
+
+
 async def test_a_prompt_gets_nothing_that_was_said_for_another_session_or_branch(vault, on_branch):
     said = {"kind": Kind.DECISION, "session": "before", "episode": "t1"}
     vault.happens("prompt", NOW - HOUR, session="before", prompt="Read the parser")
