@@ -294,6 +294,18 @@ def commands_since(tx: Connection, session_id: int, at: int) -> list[str]:
     return fetch_column(tx, sql, (session_id, at))
 
 
+def command_events(
+    tx: Connection, project_ids: Sequence[int], since: int, limit: int
+) -> list[Event]:
+    """The ended shell commands in the sessions of these projects since then, the latest of them, in order."""
+    sql = (
+        f"SELECT {_COLUMNS} FROM (SELECT * FROM events WHERE session_id IN (SELECT id FROM sessions WHERE project_id IN"
+        f" ({marks(project_ids)})) AND at >= ? AND kind IN ('tool_result', 'tool_failure') AND tool IN ('Bash', 'PowerShell')"
+        " ORDER BY at DESC, id DESC LIMIT ?) ORDER BY at, id"
+    )
+    return fetch_rows(tx, _to_event, sql, (*project_ids, since, limit))
+
+
 @dataclass(frozen=True, slots=True)
 class PastCall:
     """The arguments of an earlier tool call; `command` and `file` are empty where the tool takes none."""
