@@ -124,7 +124,7 @@ def describe_call(refusal: Refusal) -> str:
 def _read_commit(command: ShellCommand) -> str:
     """The subject of the commit that a command made; empty if it made none."""
     match = _COMMIT.search(command.command)
-    if match is None or checks.is_failing(command):
+    if match is None or checks.is_failing(command) or doing.was_not_done(command):
         return ""
     subject = next(filter(None, match.groups()))
     return re.sub(r"\\(.)", r"\1", subject).strip() if match["double"] else subject.strip()
@@ -198,14 +198,6 @@ def _is_open(text: str) -> bool:
     return bool(SPEECH["open"].search(text)) and not is_none
 
 
-LAST_FAILURE = "failed when it was run last"
-
-
-def name_last_failure(run: ShellCommand) -> str:
-    """Say of the last check of a turn that it failed, as a body does."""
-    return f"`{one_line(run.command, 120)}` {LAST_FAILURE}"
-
-
 def _list_open(story: Story) -> Iterator[str]:
     """Yield what the closing message leaves open, and the last check if it failed and nothing was changed afterwards."""
     left = find_left(sentences.read_statements(story.answer))
@@ -214,5 +206,5 @@ def _list_open(story: Story) -> Iterator[str]:
     for one in ran:
         if checks.is_failing(one) and not any(edit.at > one.at for edit in story.edits):
             line = command_output.read_error(one.output).line
-            name = name_last_failure(one)
+            name = checks.name_last_failure(one)
             yield f"{name}: {line}" if line else name

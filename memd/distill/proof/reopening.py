@@ -14,12 +14,17 @@ from dataclasses import dataclass
 
 from memd.belief import supersede
 from memd.distill import episodes
-from memd.distill.body import LAST_FAILURE, name_last_failure
 from memd.distill.edits import FileEdit
 from memd.distill.episodes import Dispute, Episode, EpisodeContext, ShellCommand, Story
 from memd.distill.proof import checks
 from memd.distill.proof.chains import SILENCED, list_failed
-from memd.distill.proof.checks import Check, is_failing, read_proven
+from memd.distill.proof.checks import (
+    LAST_FAILURE,
+    Check,
+    is_failing,
+    name_last_failure,
+    read_proven,
+)
 from memd.distill.proof.command_output import is_same_error
 from memd.distill.proof.objections import Denial, find_silencing, find_story_denials
 from memd.models import Draft, EdgeType, Kind, Session, Summary
