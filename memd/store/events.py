@@ -592,6 +592,17 @@ def match_turns(tx: Connection, expression: str, where: TurnFilter, limit: int) 
     return fetch_rows(tx, SpokenTurn, sql, (expression, *values, limit))
 
 
+def match_prompts(tx: Connection, expression: str, where: TurnFilter, limit: int) -> list[Event]:
+    """The prompts that match an FTS5 expression, which `recall` has quoted; newest first."""
+    condition, values = where.condition()
+    sql = (
+        f"SELECT {_COLUMNS} FROM events WHERE id IN (SELECT e.id FROM turns_fts CROSS JOIN events e ON e.id = turns_fts.rowid"
+        " JOIN sessions s ON s.id = e.session_id WHERE turns_fts MATCH ? AND e.kind = 'prompt' AND e.source <> ?"
+        f" AND {condition} ORDER BY e.at DESC, e.id DESC LIMIT ?) ORDER BY at DESC, id DESC"
+    )
+    return fetch_rows(tx, _to_event, sql, (expression, AGENTS_IMPORT, *values, limit))
+
+
 def rebuild_turns(tx: Connection) -> None:
     """Build the full text again from the events."""
     tx.execute("INSERT INTO turns_fts (turns_fts) VALUES ('delete-all')")
