@@ -22,7 +22,14 @@ from memd.errors import BadRequest, Broken, MemdError, Unreachable
 from memd.paths import LINE_BYTES_MAX, is_mine
 
 TIMEOUT_S = 30.0
+SILENCE_S = 10.0
+"""Seconds without an answer after which the daemon is pinged on another connection, and that its answer to this may take."""
 _CHUNK_BYTES = 65_536
+_PING = b'{"jsonrpc":"2.0","id":1,"method":"memd/ping"}\n'
+_HANGS = (
+    "memd does not answer (it hangs or is overloaded), so this may or may not have been done;"
+    " `memd status` says more"
+)
 _PREFACE_VERSION = 1
 _SERVER_ERROR = -32000
 """The JSON-RPC code of errors that are not the caller's fault."""
@@ -57,7 +64,7 @@ class Client:
         if self._socket is not None:
             return
         link = socket(AF_UNIX, SOCK_STREAM)
-        link.settimeout(self._timeout_s)
+        link.settimeout(min(self._timeout_s, SILENCE_S))
         try:
             link.connect(self._path)
         except OSError as error:
@@ -82,7 +89,8 @@ class Client:
         """Return the result of a control call, such as `memd/status`.
 
         Raises what the daemon raised (BadRequest, Broken and their subclasses), Unreachable if it does not run,
-        Broken if it did not answer within `timeout_s` seconds, BadRequest if the call is too large to send.
+        Broken if it did not answer within `timeout_s` seconds, or sooner if it does not even answer a ping, BadRequest if
+        the call is too large to send.
         """
         self._call_id += 1
         request = {
@@ -117,7 +125,7 @@ class Client:
 
     def _send(self, data: bytes, deadline: float) -> None:
         assert self._socket is not None
-        self._socket.settimeout(_seconds_left(deadline))
+        self._socket.settimeout(min(_seconds_left(deadline), 2 * SILENCE_S))
         try:
             self._socket.sendall(data)
         except (BrokenPipeError, ConnectionResetError):
@@ -137,8 +145,7 @@ class Client:
         assert self._socket is not None
         pieces = [self._buffer]
         while b"\n" not in pieces[-1]:
-            self._socket.settimeout(_seconds_left(deadline))
-            chunk = self._socket.recv(_CHUNK_BYTES)
+            chunk = self._receive(deadline)
             if not chunk:
                 self.close()
                 raise Unreachable("memd hung up without an answer")
@@ -150,6 +157,33 @@ class Client:
             self.close()
             raise Broken("what answers on the socket does not speak JSON") from error
         return answer if isinstance(answer, dict) else {}
+
+    def _receive(self, deadline: float) -> bytes:
+        """Wait for bytes as long as the daemon lives. One that works on a call answers a ping on another connection meanwhile."""
+        assert self._socket is not None
+        while True:
+            self._socket.settimeout(min(_seconds_left(deadline), SILENCE_S))
+            try:
+                return self._socket.recv(_CHUNK_BYTES)
+            except TimeoutError:
+                if deadline > time.monotonic() and not self._answers_ping():
+                    self.close()
+                    raise Broken(_HANGS) from None
+
+    def _answers_ping(self) -> bool:
+        probe = socket(AF_UNIX, SOCK_STREAM)
+        probe.settimeout(SILENCE_S)
+        try:
+            probe.connect(self._path)
+            probe.sendall(_PING)
+            probe.recv(1)
+        except (BlockingIOError, TimeoutError):
+            return False
+        except OSError:
+            return True  # it has ended: the call's own connection says so
+        finally:
+            probe.close()
+        return True
 
 
 def _seconds_left(deadline: float) -> float:

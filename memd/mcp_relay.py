@@ -215,8 +215,11 @@ class McpRelay:
             self.state = State.GREETING
             self._send(self._handshake[1])
 
-    def on_disconnected(self) -> None:
-        """Answer what may have been done on the connection that ended; the rest waits for the next one."""
+    def on_disconnected(self, silence: str | None = None) -> None:
+        """Answer what may have been done on the connection that ended; the rest waits for the next one.
+
+        `silence`: why it was given up, if it was not the daemon that ended it.
+        """
         self.catch_up()
         self.state = State.AWAY
         self.to_daemon.clear()
@@ -231,12 +234,19 @@ class McpRelay:
             if is_sent and not opened.is_repeatable:
                 closed = f"memd closed the connection: {self._complaint}"
                 message = closed if self._complaint else _INTERRUPTED
+                if silence:
+                    message = f"{silence}; this call may or may not have been done"
                 self._refuse(opened, message, done="unknown")
 
     @property
     def complaint(self) -> str | None:
         """Why the daemon ended the last connection, in its words."""
         return self._complaint
+
+    @property
+    def has_open(self) -> bool:
+        """Whether requests are not answered yet."""
+        return bool(self._open)
 
     @property
     def has_waiting(self) -> bool:

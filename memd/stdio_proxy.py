@@ -23,6 +23,8 @@ WAIT_S = 10.0
 """Seconds to wait for the daemon at the start."""
 QUEUE_S = 20.0
 """Seconds that a request waits for a daemon that went away, or that the proxy has started."""
+SILENCE_S = 10.0
+"""Seconds of silence after which a daemon that has calls open is pinged on another connection, and that its answer may take."""
 STOPPED_S = 3.0
 """The same after `memd stop`: `memd start` may follow it at once."""
 START_AFTER_S = 1.0
@@ -38,6 +40,7 @@ _CATCH_UP_S = 0.05
 _CHUNK_BYTES = 65_536
 _PENDING_BYTES_MAX = 262_144
 """Bytes that may wait in one direction before we stop reading what is to follow them."""
+_PING = b'{"jsonrpc":"2.0","id":1,"method":"memd/ping"}\n'
 _PIPE_BYTES = 4_096
 """Bytes that a pipe ready for writing takes without blocking (PIPE_BUF)."""
 
@@ -200,6 +203,21 @@ class _DaemonFinder:
         away_s = STOPPED_S if self._is_stopped() else QUEUE_S
         return max(self._away_since + away_s, self._patient_until)
 
+    def ping(self) -> socket | None:
+        """A connection of its own on which the daemon was pinged; None if it takes none."""
+        probe = self._connect()
+        if probe is not None:
+            try:
+                probe.send(_PING)
+            except OSError:
+                probe.close()
+                return None
+        return probe
+
+    def explain_silence(self) -> str:
+        """What is wrong with a daemon that holds its socket and says nothing, and what to do."""
+        return f"memd does not answer (it hangs or is overloaded); `{self._command('status')}` says more, call again later"
+
     def explain_absence(self) -> str:
         """Why there is no daemon, and what to do."""
         start = self._command("start")
@@ -258,6 +276,43 @@ class _DaemonFinder:
         return launcher.has_ended(self._child)
 
 
+class _Pulse:
+    """Whether a silent daemon lives: one that works on a call answers a ping on another connection meanwhile."""
+
+    def __init__(self, finder: _DaemonFinder) -> None:
+        self.probe: socket | None = None
+        self.due_at = 0.0
+        """When the daemon is to be pinged, or the answer to it is due."""
+        self._finder = finder
+        self._is_pinged = False
+
+    def note_life(self, now: float) -> None:
+        """The daemon has said something, or nothing is expected of it."""
+        if self.probe is not None:
+            self.probe.close()
+            self.probe = None
+        self._is_pinged = False
+        self.due_at = now + SILENCE_S
+
+    def take_answer(self, now: float) -> None:
+        """Read what the ping brought: whatever it is, even that no more connections are taken, it is a sign of life."""
+        assert self.probe is not None
+        try:  # noqa: SIM105  # `contextlib` would delay the first answer
+            self.probe.recv(_CHUNK_BYTES)
+        except OSError:
+            pass
+        self.note_life(now)
+
+    def is_lost(self, now: float) -> bool:
+        """Whether it has not even answered a ping; pings it in time."""
+        if now < self.due_at or self._is_pinged:
+            return now >= self.due_at
+        self.probe = self._finder.ping()
+        self._is_pinged = True
+        self.due_at = now + SILENCE_S
+        return False
+
+
 class _Proxy:
     """The descriptors: what is read from them goes to the relay, what it has for them is written."""
 
@@ -265,6 +320,7 @@ class _Proxy:
         self._link: socket | None = None
         self._relay = relay
         self._finder = finder
+        self._pulse = _Pulse(finder)
         self._client_lines = LineCutter(LINE_BYTES_MAX)
         self._daemon_lines = LineCutter()
         self._is_input_open = True
@@ -285,6 +341,8 @@ class _Proxy:
                     if os.getppid() != parent:
                         return
                     self._relay.catch_up()
+                if self._pulse.probe in readable:
+                    self._pulse.take_answer(time.monotonic())
                 if self._link in readable:
                     self._read_socket()
                 if self._link in writable:
@@ -313,6 +371,8 @@ class _Proxy:
             readers.append(0)
         if link is not None and len(relay.to_client) < _PENDING_BYTES_MAX:
             readers.append(link)
+        if self._pulse.probe is not None:
+            readers.append(self._pulse.probe)
         if link is not None and relay.to_daemon:
             writers.append(link)
         if relay.to_client:
@@ -323,15 +383,21 @@ class _Proxy:
     def _find_timeout(self) -> float:
         if self._relay.has_backlog:
             return _CATCH_UP_S
-        if self._link is not None and self._relay.state == State.READY:
-            return PARENT_S
-        is_needed = self._relay.has_waiting
         now = time.monotonic()
+        if self._link is not None and self._relay.state == State.READY:
+            return min(max(self._pulse.due_at - now, 0.0), PARENT_S)
+        is_needed = self._relay.has_waiting
         at = self._finder.give_up_at() if self._link else self._finder.next_at(is_needed=is_needed)
         return min(max(at - now, 0.0), PARENT_S) if is_needed or self._link is None else PARENT_S
 
     def _tend_link(self, now: float) -> None:
-        """Find the next daemon if the last one has gone, or refuse what waits for it."""
+        """Find the next daemon if the last one has gone or hangs, or refuse what waits for it."""
+        if self._relay.state != State.READY or not self._relay.has_open:
+            self._pulse.note_life(now)
+        elif self._pulse.is_lost(now):
+            self._pulse.note_life(now)
+            self._disconnect(self._finder.explain_silence())
+            self._relay.refuse_waiting(self._finder.explain_silence())
         if self._link is not None and self._relay.is_acknowledged:
             self._finder.note_success()
         elif self._link is None and self._is_input_open:
@@ -344,7 +410,7 @@ class _Proxy:
 
     def _explain_silence(self) -> str:
         if self._link is not None:
-            return "memd does not answer; call again in a minute"
+            return self._finder.explain_silence()
         if self._relay.complaint:
             return f"memd closed the connection: {self._relay.complaint}"
         return self._finder.explain_absence()
@@ -354,13 +420,13 @@ class _Proxy:
         self._daemon_lines = LineCutter()
         self._relay.on_connected()
 
-    def _disconnect(self) -> None:
-        """The daemon has closed the connection. Half a line of it is worth nothing."""
+    def _disconnect(self, silence: str | None = None) -> None:
+        """The daemon has closed the connection, or hangs. Half a line of it is worth nothing."""
         if self._link is None:
             return
         self._link.close()
         self._link = None
-        self._relay.on_disconnected()
+        self._relay.on_disconnected(silence)
         self._finder.note_loss(time.monotonic())
         if not self._is_input_open:
             self._relay.release_refusal()
@@ -377,6 +443,7 @@ class _Proxy:
         if not chunk:
             self._disconnect()
             return
+        self._pulse.note_life(time.monotonic())
         for line in self._daemon_lines.feed(chunk):
             assert isinstance(line, bytes)  # their length is not limited
             self._relay.take_daemon_line(line)

@@ -4,7 +4,7 @@ import threading
 
 import pytest
 
-from memd import errors
+from memd import client, errors
 from memd.client import Client
 from memd.paths import LINE_BYTES_MAX
 
@@ -142,3 +142,38 @@ def test_an_answer_that_is_not_json_is_reported(daemon, path):
     daemon(lambda _: b"SSH-2.0\n")
     with Client(path) as memd, pytest.raises(errors.Broken, match="JSON"):
         memd.call("memd/ping")
+
+
+def test_a_daemon_that_works_on_a_call_is_waited_for_as_long_as_it_answers_pings(path, monkeypatch):
+    monkeypatch.setattr(client, "SILENCE_S", 0.2)
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(path)
+        door.listen(5)
+        answers, memd = [], Client(path)
+        asking = threading.Thread(target=lambda: answers.append(memd.call("memd/reindex")))
+        asking.start()
+        working, _ = door.accept()
+        with working, working.makefile("rb") as lines:
+            asked = json.loads(lines.readline())
+            for _ in range(3):
+                probe, _ = door.accept()
+                with probe, probe.makefile("rb") as pings:
+                    ping = json.loads(pings.readline())
+                    assert ping["method"] == "memd/ping"
+                    probe.sendall(reply(ping, result={}))
+            working.sendall(reply(asked, result={"count": 3}))
+            asking.join(60)
+        memd.close()
+        assert answers == [{"count": 3}]
+
+
+def test_a_daemon_that_answers_no_ping_is_not_waited_for(path, monkeypatch):
+    monkeypatch.setattr(client, "SILENCE_S", 0.05)
+    with socket.socket(socket.AF_UNIX) as door:
+        door.bind(path)
+        door.listen(5)
+        memd = Client(path, timeout_s=3_600)
+        with pytest.raises(
+            errors.Broken, match=r"hangs .* may or may not have been done; `memd status`"
+        ):
+            memd.call("memd/search", {"query": "x"})

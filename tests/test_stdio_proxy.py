@@ -474,6 +474,47 @@ def test_a_daemon_that_does_not_answer_the_handshake_is_not_waited_for(door, sta
         assert link.hear(2) == [INITIALIZED, call(3)]
 
 
+def test_a_daemon_that_works_on_a_call_is_waited_for_as_long_as_it_answers_pings(door, start):
+    process = start(limits={"SILENCE_S": 0.2})
+    link, _ = begin(door, process)
+    write(process, call(2))
+    assert link.hear() == [call(2)]
+    for _ in range(3):
+        with Link(door) as probe:
+            (ping,) = probe.hear()
+            assert ping["method"] == "memd/ping"
+            send(probe.socket, answer(ping["id"]))
+            assert probe.hear() == [None]
+    send(link.socket, answer(2))
+    assert hear(process) == answer(2)
+    link.close()
+
+
+def test_a_daemon_that_answers_no_ping_fails_what_it_was_asked_and_is_asked_anew_when_it_wakes(
+    door, start
+):
+    process = start(limits={"SILENCE_S": 0.2, "QUEUE_S": 0.2})
+    link, _ = begin(door, process)
+    write(process, {"jsonrpc": "2.0", "id": 2, "method": "tools/list"}, call(3))
+    link.hear(2)
+    for number, done in ((3, "unknown"), (2, "no")):
+        message = hear(process)
+        assert is_refused(message, number, "memd does not answer")
+        assert "`memd status`" in message["error"]["message"]
+        assert message["error"]["data"]["done"] == done
+    assert link.hear() == [None]
+    link.close()
+    with Link(door) as probe, Link(door) as link:
+        assert probe.hear()[0]["method"] == "memd/ping"
+        write(process, call(4))
+        assert is_refused(hear(process), 4, "memd does not answer")
+        link.greet()
+        write(process, call(5))
+        assert link.hear(2) == [INITIALIZED, call(5)]
+        send(link.socket, answer(5))
+        assert hear(process) == answer(5)
+
+
 def test_a_client_that_leaves_while_no_daemon_runs_is_not_kept_waiting(door, start):
     process = start()
     link, _ = begin(door, process)

@@ -95,6 +95,11 @@ def _draw_answer(
         yield "nothing found"
     if reason and not terminal.is_terminal:
         yield f"({verdict}: {reason})"
+    for one in answer.get("said", ()):
+        session = (
+            f", session “{output.one_line(one['session_title'])}”" if one["session_title"] else ""
+        )
+        yield f"you said, not noted: “{output.one_line(one['text'])}” ({output.format_date(one['at'])}{session})"
     yield from (terminal.paint(remark, "dim") for remark in _list_remarks(answer))
 
 

@@ -124,7 +124,7 @@ def describe_call(refusal: Refusal) -> str:
 def _read_commit(command: ShellCommand) -> str:
     """The subject of the commit that a command made; empty if it made none."""
     match = _COMMIT.search(command.command)
-    if match is None or checks.is_failing(command):
+    if match is None or checks.is_failing(command) or doing.was_not_done(command):
         return ""
     subject = next(filter(None, match.groups()))
     return re.sub(r"\\(.)", r"\1", subject).strip() if match["double"] else subject.strip()
@@ -206,5 +206,5 @@ def _list_open(story: Story) -> Iterator[str]:
     for one in ran:
         if checks.is_failing(one) and not any(edit.at > one.at for edit in story.edits):
             line = command_output.read_error(one.output).line
-            name = f"`{one_line(one.command, 120)}` failed when it was run last"
+            name = checks.name_last_failure(one)
             yield f"{name}: {line}" if line else name

@@ -33,6 +33,7 @@ _PLAN_FILE = compile_lazily(r"/\.claude/plans/[^/]+\.md$")
 _LISTS_TAGS = frozenset(("-l", "--list", "-n", "--contains", "--points-at", "--merged"))
 _TOLD_BY_FILES = frozenset(words("git mv rm rmdir cp ln chmod chown patch rsync sed perl"))
 """Tools whose work shows in the commits and files that a memory names anyway; git does for its pushes and merges, too."""
+_NO_COMMIT = compile_lazily(r"^(?:nothing|no changes)\b[^\n]* (?:to )?commit\b", re.MULTILINE)
 _NESTING_MAX = 2
 _RUNS_CACHED = 512
 """Runs of which it is kept whether they did work."""
@@ -57,9 +58,19 @@ def find_written_plan(edits: Sequence[FileEdit]) -> str:
 @cached(_RUNS_CACHED)
 def leaves_something(command: ShellCommand) -> bool:
     """Return whether a command succeeded at work that stays."""
-    if command.is_interrupted or checks.is_failing(command):
+    if command.is_interrupted or checks.is_failing(command) or was_not_done(command):
         return False
     return _line_leaves_something(command.command, 0)
+
+
+def was_not_done(command: ShellCommand) -> bool:
+    """Return whether the work at the end of a line failed, even after a check that passed, or git had nothing to commit."""
+    parts = [one.words for one in shell.parse_line(command.command)]
+    if command.failed and parts and _command_leaves(parts[-1], 0):
+        return True
+    verbs = {verb for git, verb in (words[:2] for words in parts if len(words) > 1) if git == "git"}
+    is_shown = "commit" in verbs and "status" not in verbs
+    return is_shown and _NO_COMMIT.search(command.output) is not None
 
 
 def leaves_untold_work(command: ShellCommand) -> bool:

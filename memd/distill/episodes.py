@@ -15,7 +15,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
-from memd.distill.edits import FileEdit, read_edits, text_at
+from memd.distill.edits import EDIT_TOOLS, FileEdit, read_edits, text_at
 from memd.distill.text import OWN_TAGS, strip_injected
 from memd.machine_text import (
     CONTINUING_ORIGINS,
@@ -311,6 +311,8 @@ class Story:
     questions: tuple[AskedQuestion, ...] = ()
     commands: tuple[ShellCommand, ...] = ()
     edits: tuple[FileEdit, ...] = ()
+    has_failed_edits: bool = False
+    """Whether a tool that changes files failed."""
     reads: tuple[str, ...] = ()
     """Paths, once each, in order."""
     client_titles: tuple[str, ...] = ()
@@ -376,6 +378,9 @@ def read_story(events: Sequence[Event], context: EpisodeContext) -> Story:
         compactions=_read_utterances(events, EventKind.COMPACT_END, "compact_summary", context),
         commands=commands,
         edits=tuple(edit for event in events for edit in read_edits(event)),
+        has_failed_edits=any(
+            event.kind is EventKind.TOOL_FAILURE and event.tool in EDIT_TOOLS for event in events
+        ),
         reads=unique(path for event in events if (path := _find_read_path(event))),
         client_titles=unique(
             one_line(text_at(event.payload, "title"), _CLIENT_TITLE_CHARACTERS)

@@ -309,13 +309,18 @@ def read_work(episode: Episode, story: Story, context: EpisodeContext) -> Work:
     return Work(tuple(parts), main, replace(whole, answers=answers), is_open)
 
 
+_FAILED_TOLD_MIN = 300
+"""Characters from which an answer says more than that what was tried is done, where every change of a file failed."""
+
+
 def has_outcome(story: Story) -> bool:
     """Return whether a turn did or found something: an unanswered prompt, an interruption and a thank-you did not."""
     failed = (is_failing(c) and command_output.is_check(c.command) for c in story.commands)
     if story.edits or any(map(doing.leaves_something, story.commands)) or any(failed):
         return True
     told = story.told
-    if sentences.is_only_placeholders(told) and sentences.is_only_placeholders(story.prompt):
+    has_only_failed = story.has_failed_edits and len(told) < _FAILED_TOLD_MIN
+    if has_only_failed or all(map(sentences.is_only_placeholders, (told, story.prompt))):
         return False
     if not story.answers:
         # What it was about to do is told, where it had begun to look.

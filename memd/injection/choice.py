@@ -1,7 +1,8 @@
 """Choose which of a session's candidates are shown within a size budget, and which say the same as another.
 
 Candidates come in groups. Leading groups may use half of the budget before the others start. Then comes all that
-stands, each authority in room of its own, the greatest first, so that no number of a lesser authority displaces a greater:
+stands, each authority in room of its own, the greatest first, so that no number of a lesser authority displaces a greater,
+and what teammates and agents say in the room that the user's own words leave:
 pinned memories, rules, then the best rated: by recency for their kind, by repetition, by use. Last is the work.
 Being shown lifts nothing, or it would keep a memory on top; being shown and not used sinks it among its like.
 
@@ -326,10 +327,19 @@ class _TokenBudget:
 def _fill_standing(
     queues: Sequence[_GroupQueue], room: _TokenBudget, reserved: int, now: int
 ) -> None:
-    """Show what stands: each authority in its own room, the greatest first, then what is left over to all in order."""
+    """Show what stands: what the user typed, entered or proved first, then what only others say."""
     waiting = [(one, queue) for queue in queues for one in queue.waiting]
     waiting.sort(key=lambda pair: _rank_standing(pair[0], now))
     waiting = _follow_contradictions(waiting)
+    own = [pair for pair in waiting if _shown_authority(pair[0]) >= Authority.USER_TOLD]
+    _fill_voices(own, room, reserved)
+    _fill_voices([pair for pair in waiting if pair not in own], room, reserved)
+
+
+def _fill_voices(
+    waiting: Sequence[tuple[ContextCandidate, _GroupQueue]], room: _TokenBudget, reserved: int
+) -> None:
+    """Show each authority in its own room, the greatest first, then what is left over to all in order."""
     voices: dict[float, list[tuple[ContextCandidate, _GroupQueue]]] = {}
     for one, queue in waiting:
         voices.setdefault(_shown_authority(one), []).append((one, queue))

@@ -19,6 +19,7 @@ from memd.belief.changes import StandingStatement, find_corrections, find_outdat
 from memd.belief.notes import split_note
 from memd.belief.standing import describe_contradiction, find_other_scope
 from memd.belief.values import describe_line, find_line, read_set_values
+from memd.distill.proof.reopening import leave_passed
 from memd.injection import lines, spoken
 from memd.injection.choice import DAY_MS, CandidateChoice, CandidateGroup
 from memd.injection.later import LaterWords, find_later, read_later_words
@@ -418,7 +419,9 @@ def _read_project_groups(
     outcomes = _read_outcomes(tx, here, now)
     rules = read_rules(tx, here, now)
     stood = lines.drop_turned(outcomes, (*rules, *decisions, *known))
-    work = _once_each((*failures, *lines.gather_open(lines.drop_done(stood))))
+    work = _once_each(
+        (*failures, *_drop_passed(tx, here, lines.gather_open(lines.drop_done(stood))))
+    )
     decided = _once_each(decisions)
     groups = [
         CandidateGroup(RULES_HEADING, tuple(filterfalse(is_unproved, rules)), stands=True),
@@ -433,6 +436,18 @@ def _read_project_groups(
     bodies = session_context.turn_bodies(tx, [one.id for one in failures])
     own = here.session.id if here.session else None
     return groups, lines.find_unfit(groups, bodies, now, own)
+
+
+def _drop_passed(
+    tx: Connection, here: SessionState, outcomes: Sequence[ContextCandidate]
+) -> list[ContextCandidate]:
+    """Drop from what each piece of work left open the checks that passed later."""
+    return [
+        replace(one, left_open=leave_passed(tx, one.left_open, here.project_ids, one.at))
+        if one.left_open
+        else one
+        for one in outcomes
+    ]
 
 
 def _read_caveats(

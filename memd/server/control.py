@@ -325,6 +325,7 @@ class Control:
         result = jsonrpc.format_answer(
             found.answer, waited=found.waited, notes=found.list_notes("--project all")
         )
+        result["said"] = [jsonrpc.to_plain(one) for one in found.said]
         if found.scope.project_ids is None:
             await self._name_other_projects(result["hits"], request.directory, caller)
         return result

@@ -18,6 +18,7 @@ from memd.models import Summary
 from memd.recall.hits import shorten_snippet
 from memd.recall.types import Answer, Hit, ScorePart, TracedCandidate, Turn
 from memd.server.jsonrpc import JsonObject, encode_json
+from memd.server.said import SaidAside
 from memd.server.service import SearchOutcome, WholeMemories
 from memd.text import one_line
 from memd.time_expressions import format_age, format_time
@@ -162,6 +163,7 @@ def format_search(
     _add_snippets(rows, answer, limit - count_bytes(result))
     turns_limit = min(_TURNS_BYTES, RESULT_BYTES - count_bytes(result))
     result |= _format_turns(answer.turns, now, turns_limit)
+    result |= drop_empty(said_not_noted=_list_said(found.said, now))
     if explain:
         result |= _format_trace(answer.trace, RESULT_BYTES - count_bytes(result))
     return result
@@ -310,6 +312,18 @@ def _format_turns(turns: Sequence[Turn], now: int, limit: int) -> JsonObject:
     rows, left_out = fit_items(rows, limit - _COUNT_BYTES)
     more = {"turns_left_out": f"{left_out} more turns; use a smaller k"} if left_out else {}
     return {"turns": rows, **more}
+
+
+def _list_said(said: Sequence[SaidAside], now: int) -> list[JsonObject]:
+    """The user's own sentences that no memory has: told beside the verdict, never as hits."""
+    return [
+        {
+            "user_said": fit_text(one.text, QUOTE_BYTES),
+            **format_date(one.at, now),
+            **drop_empty(session=fit_text(one.session_title, SESSION_BYTES)),
+        }
+        for one in said
+    ]
 
 
 def _format_trace(trace: Sequence[TracedCandidate], limit: int) -> JsonObject:

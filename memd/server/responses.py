@@ -130,6 +130,16 @@ class TurnItem(ExactTypes):
     session: NotRequired[SessionTitle]
 
 
+class SaidItem(ExactTypes):
+    """The user's own words, which nobody noted."""
+
+    user_said: str
+    """As typed; later words may have changed it."""
+    at: UtcTime
+    age: AgeText
+    session: NotRequired[SessionTitle]
+
+
 class SearchResponse(ExactTypes):
     """`mem_search`."""
 
@@ -144,6 +154,8 @@ class SearchResponse(ExactTypes):
     turns: NotRequired[list[TurnItem]]
     """What was said, word for word, best first; ranked apart from the hits."""
     turns_left_out: NotRequired[LeftOut]
+    said_not_noted: NotRequired[list[SaidItem]]
+    """No memory has it, but the user typed this, newest first: words, not a memory."""
     notes: NotRequired[Notes]
     suppressed: NotRequired[dict[str, int]]
     """Matching memories that were hidden: reason and how many."""

@@ -42,6 +42,7 @@ from memd.recall.timeline import read_timeline
 from memd.recall.types import Answer, Question, Timeline, Why
 from memd.server import requests
 from memd.server.memory_maker import MemoryMaker, to_ms
+from memd.server.said import SaidAside, find_said
 from memd.server.scope import (
     ALL,
     AgentLimits,
@@ -56,6 +57,7 @@ from memd.sharing.sync_worker import SyncWorker
 from memd.store import judgments, lists, projects, queries, summaries
 from memd.store.database import Connection, Database
 from memd.store.erasure import ErasureBounds
+from memd.store.events import TurnFilter
 from memd.store.filter import Filter
 from memd.store.lists import SessionRow
 from memd.time_expressions import format_time, parse_end, parse_start
@@ -133,6 +135,8 @@ class SearchOutcome:
     answer: Answer
     scope: ProjectScope
     waited: str | None = None
+    said: tuple[SaidAside, ...] = ()
+    """What the user said of it, if no memory answers it."""
     elsewhere: int = 0
     """Hits in other projects, counted if there is none here; `requests.K_MAX` stands for as many or more."""
 
@@ -210,7 +214,13 @@ class MemoryService:
                 count_use=False,
             )
             elsewhere = len((await self.app.recaller.search(everywhere)).hits)
-        return SearchOutcome(answer, scope, waited, elsewhere)
+        said: tuple[SaidAside, ...] = ()
+        if answer.verdict != "found" and question.as_of is None and not question.include_turns:
+            where = TurnFilter(question.project_ids, question.session_id, question.since, question.until)  # fmt: skip
+            said = await self.app.db.read(
+                lambda tx: find_said(tx, question.text, answer, where, caller.session)
+            )
+        return SearchOutcome(answer, scope, waited, said, elsewhere)
 
     async def timeline(
         self, request: requests.TimelineRequest, caller: Caller

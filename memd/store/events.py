@@ -294,6 +294,18 @@ def commands_since(tx: Connection, session_id: int, at: int) -> list[str]:
     return fetch_column(tx, sql, (session_id, at))
 
 
+def command_events(
+    tx: Connection, project_ids: Sequence[int], since: int, limit: int
+) -> list[Event]:
+    """The ended shell commands in the sessions of these projects since then, the latest of them, in order."""
+    sql = (
+        f"SELECT {_COLUMNS} FROM (SELECT * FROM events WHERE session_id IN (SELECT id FROM sessions WHERE project_id IN"
+        f" ({marks(project_ids)})) AND at >= ? AND kind IN ('tool_result', 'tool_failure') AND tool IN ('Bash', 'PowerShell')"
+        " ORDER BY at DESC, id DESC LIMIT ?) ORDER BY at, id"
+    )
+    return fetch_rows(tx, _to_event, sql, (*project_ids, since, limit))
+
+
 @dataclass(frozen=True, slots=True)
 class PastCall:
     """The arguments of an earlier tool call; `command` and `file` are empty where the tool takes none."""
@@ -578,6 +590,17 @@ def match_turns(tx: Connection, expression: str, where: TurnFilter, limit: int) 
         " JOIN sessions s ON s.id = e.session_id ORDER BY best.score, e.at DESC, e.id DESC"
     )
     return fetch_rows(tx, SpokenTurn, sql, (expression, *values, limit))
+
+
+def match_prompts(tx: Connection, expression: str, where: TurnFilter, limit: int) -> list[Event]:
+    """The prompts that match an FTS5 expression, which `recall` has quoted; newest first."""
+    condition, values = where.condition()
+    sql = (
+        f"SELECT {_COLUMNS} FROM events WHERE id IN (SELECT e.id FROM turns_fts CROSS JOIN events e ON e.id = turns_fts.rowid"
+        " JOIN sessions s ON s.id = e.session_id WHERE turns_fts MATCH ? AND e.kind = 'prompt' AND e.source <> ?"
+        f" AND {condition} ORDER BY e.at DESC, e.id DESC LIMIT ?) ORDER BY at DESC, id DESC"
+    )
+    return fetch_rows(tx, _to_event, sql, (expression, AGENTS_IMPORT, *values, limit))
 
 
 def rebuild_turns(tx: Connection) -> None:

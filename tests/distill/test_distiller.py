@@ -9,6 +9,7 @@ from memd.distill import transaction
 from memd.distill import turn as distilling
 from memd.distill.distiller import Distiller, plan_episodes
 from memd.distill.due import DueRequest, find_pending_sessions, load_due
+from memd.distill.proof.reopening import leave_passed
 from memd.distill.transaction import write_episodes
 from memd.models import Kind
 from memd.store import events, links, summaries
@@ -604,3 +605,35 @@ def test_a_file_that_an_earlier_turn_wrote_is_known_to_a_later_one(db, happens, 
     assert [(one.path, one.target) for one in plan.files] == [
         ("/home/dev/ledger/auth.py", "/home/dev/ledger/store.py")
     ]
+
+
+async def test_what_a_turn_left_failing_is_open_until_a_later_command_line_passes_with_it(home):
+    check = "python3 -B tests/test_page.py"
+    left = (
+        f"`{check}` failed when it was run last: AssertionError: page width",
+        "The queue is not durable.",
+    )
+
+    async def ran(at, command, **more):
+        kind = "tool_failure" if more else "tool_result"
+        await home.happens(
+            make_new_event(
+                kind,
+                at=at,
+                session=f"s{at}",
+                tool_name="Bash",
+                tool_input={"command": command},
+                **more,
+            )
+        )
+        return await home.db.read(
+            lambda tx: leave_passed(
+                tx, left, [tx.execute("SELECT DISTINCT project_id FROM sessions").get], AT
+            )
+        )
+
+    assert await ran(AT, check, error="Exit code 1\nAssertionError: page width") == left
+    assert await ran(AT + 1, "git checkout -- page.py && python3 -B tests/test_other.py") == left
+    assert await ran(AT + 2, f"git checkout -- page.py; {check} || true") == left
+    assert await ran(AT + 3, f"git checkout -- page.py && {check}") == left[1:]
+    assert await ran(AT + 4, check, error="Exit code 1\nAssertionError: page width") == left

@@ -159,6 +159,34 @@ def test_a_body_says_which_check_failed_last_and_what_was_committed():
     assert "Open:" not in passed
 
 
+def test_a_change_that_failed_is_not_told_as_done():
+    given = {"file_path": "/p/a.py", "old_string": "x", "new_string": "y"}
+    failed = make_event("tool_failure", id=5, tool_name="Edit", tool_input=given, error="File has not been read yet.")  # fmt: skip
+    line = "pytest -q && git commit -qam 'Raise the limit to 50'"
+    refused = ran(line, 6, "tool_failure", error="Exit code 1\n3 passed in 0.1s\nOn branch main\nnothing to commit")  # fmt: skip
+    assert (
+        draft("Raise the limit to 50", "The limit is 50 now, and committed.", failed, refused)
+        is None
+    )
+    told = draft("Raise the limit to 50", "The limit is 50 now.", EDIT, refused)
+    assert "Committed:" not in told.body
+    empty = ran(
+        f"{line} | tail -1", 6, tool_response={"stdout": "nothing to commit, working tree clean"}
+    )
+    assert (
+        "Committed:" not in draft("Raise the limit to 50", "The limit is 50 now.", EDIT, empty).body
+    )
+    done = ran(line, 7, tool_response={"stdout": "3 passed in 0.1s"})
+    told = draft("Raise the limit to 50", "The limit is 50 now.", failed, EDIT, refused, done)
+    assert "Committed: Raise the limit to 50" in told.body
+    found = draft(
+        "Raise the limit to 50",
+        "It cannot be raised here. " + "The vendor caps it at 30 per key. " * 9,
+        failed,
+    )
+    assert found.kind is Kind.DISCOVERY
+
+
 def test_a_body_names_the_commands_whose_work_no_file_and_no_commit_shows():
     steps = (
         ran("npm install left-pad && git add -A", 6), ran("git push -u origin orders", 7), ran("rm old.py", 8),

@@ -15,6 +15,7 @@ from mcp.client.stdio import stdio_client
 from mcp.shared.exceptions import MCPError
 
 from memd.daemon import process
+from memd.errors import Broken
 
 UPGRADE = """
 import sys
@@ -59,7 +60,7 @@ class Machine:
             self.daemon.stop(number)
             return
         os.kill(self.pid, number)
-        if number != signal.SIGSTOP:
+        if number == signal.SIGKILL:
             self.daemon.wait_for(lambda: self.pid is None)
 
     def upgrade(self, *, has_other_tools):
@@ -71,10 +72,11 @@ class Machine:
         del self.daemon.command
 
     @contextlib.asynccontextmanager
-    async def session(self, era, **environ):
-        """A client's session; calls `notify` with whatever the server says unasked."""
+    async def session(self, era, limits=None, **environ):
+        """A client's session; calls `notify` with whatever the server says unasked. `limits`: other values of the proxy's."""
+        program = f"import sys; from memd import stdio_proxy; vars(stdio_proxy).update({limits}); sys.exit(stdio_proxy.main([]))"
         server = StdioServerParameters(
-            command=sys.executable, args=["-m", "memd", "mcp"],
+            command=sys.executable, args=["-c", program] if limits else ["-m", "memd", "mcp"],
             env=self.daemon.environ | environ, cwd=str(self.daemon.home),
         )  # fmt: skip
         if era == "stateless":
@@ -119,6 +121,13 @@ async def remember(client, text, **more):
     result = await client.call_tool("mem_remember", {"text": text, **more})
     assert not result.is_error, result.content
     return result.structured_content
+
+
+async def remember_at_last(client, text):
+    """Remember it however often a machine that is too busy for the shortened limits fails the call."""
+    while True:
+        with contextlib.suppress(MCPError):
+            return await remember(client, text)
 
 
 def in_a_thread(work, *arguments):
@@ -211,6 +220,25 @@ async def test_calls_in_flight_when_the_daemon_is_killed_are_answered_and_done_o
         for text in texts:
             await remember(client, text)
         assert machine.titles() == sorted(texts)
+
+
+async def test_a_hung_daemon_fails_calls_soon_and_goes_on_when_it_wakes_with_nothing_lost_or_done_twice(
+    machine, monkeypatch
+):
+    monkeypatch.setattr("memd.client.SILENCE_S", 0.2)
+    async with machine.session("handshake", limits={"SILENCE_S": 0.2, "QUEUE_S": 0.2}) as client:
+        await remember_at_last(client, "Sessions are kept in Redis because SQLite was too slow")
+        machine.kill(signal.SIGSTOP)
+        for _ in range(2):
+            with pytest.raises(MCPError) as refused:
+                await remember(client, "Uploads are kept on disk")
+            assert "memd does not answer" in refused.value.error.message
+            assert "`memd status`" in refused.value.error.message
+        with pytest.raises(Broken, match="memd does not answer"), machine.daemon.client() as asked:
+            await in_a_thread(asked.call, "memd/search", {"query": "uploads"})
+        machine.kill(signal.SIGCONT)
+        await remember_at_last(client, "Uploads are kept on disk")
+        assert len(machine.titles()) == 2
 
 
 async def test_a_killed_daemon_is_started_by_the_next_call_where_sessions_may_start_one(machine):

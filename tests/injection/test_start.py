@@ -159,6 +159,23 @@ def test_no_number_of_sessions_in_vain_sinks_a_greater_voice_below_a_lesser_one(
     assert 1 in chosen_ids([group], room=20)
 
 
+def test_what_agents_and_teammates_say_takes_no_line_from_what_the_user_typed_or_proved():
+    typed = [make_candidate(n, kind=Kind.INSTRUCTION, authority=Authority.USER_PROMPT, days=n) for n in range(1, 15)]  # fmt: skip
+    task = make_candidate(20, kind=Kind.TASK, authority=Authority.USER_PROMPT, days=300)
+    proved = [make_candidate(n, authority=Authority.USER_TOLD, days=200) for n in range(31, 34)]
+    noted = [make_candidate(n, kind=kind, authority=Authority.AGENT_CALL, uses=9) for n, kind in ((41, Kind.FACT), (42, Kind.INSTRUCTION))]  # fmt: skip
+    teams = make_candidate(50, authority=Authority.USER_HAND, author="Ada")
+    groups = [
+        CandidateGroup("rules", (*noted[1:], *typed, teams), stands=True),
+        CandidateGroup("tasks", (task,), stands=True),
+        CandidateGroup("decisions", tuple(proved), stands=True),
+        CandidateGroup("known", tuple(noted[:1]), stands=True),
+    ]
+    own = {one.id for one in (*typed, task, *proved)}
+    assert set(chosen_ids(groups, room=180)) == own
+    assert set(chosen_ids(groups, room=900)) == {*own, teams.id, 42}, "twenty lines"
+
+
 def test_recent_repeated_and_used_candidates_rate_higher():
     plain = make_candidate(1, days=100)
     assert rate_candidate(make_candidate(1), NOW) == 1.0

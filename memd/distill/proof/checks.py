@@ -18,6 +18,7 @@ from memd.distill.episodes import ShellCommand
 from memd.distill.proof import command_output, shell
 from memd.distill.proof.shell import TOOLS, Words, join_directory, read_grammars
 from memd.patterns import compile_lazily, split_words
+from memd.text import one_line
 
 _SCRIPT_VERBS = {"t": "test", "tst": "test", "run-script": "run"}
 _VERBS_IMPLIED = {"ruff": "check", "golangci-lint": "run", "vitest": "run", "mise": "run"}
@@ -361,6 +362,14 @@ def _only_tells_of_a_pass(command: ShellCommand) -> bool:
     """Return whether a check passed by its own words and no line says what failed: the exit code is of something beside it."""
     output = _EXIT_CODE.sub("", command.output, count=1)
     return command_output.shows_pass(output) and not command_output.read_error(output).line
+
+
+LAST_FAILURE = "failed when it was run last"
+
+
+def name_last_failure(run: ShellCommand) -> str:
+    """Say of the last check of a turn that it failed, as a body does."""
+    return f"`{one_line(run.command, 120)}` {LAST_FAILURE}"
 
 
 @cached(_RUNS_CACHED)

@@ -18,7 +18,13 @@ from memd.distill.edits import FileEdit
 from memd.distill.episodes import Dispute, Episode, EpisodeContext, ShellCommand, Story
 from memd.distill.proof import checks
 from memd.distill.proof.chains import SILENCED, list_failed
-from memd.distill.proof.checks import Check, is_failing, read_proven
+from memd.distill.proof.checks import (
+    LAST_FAILURE,
+    Check,
+    is_failing,
+    name_last_failure,
+    read_proven,
+)
 from memd.distill.proof.command_output import is_same_error
 from memd.distill.proof.objections import Denial, find_silencing, find_story_denials
 from memd.models import Draft, EdgeType, Kind, Session, Summary
@@ -35,6 +41,9 @@ _FAILURES_CHECKED_MAX = 100
 _EVENTS_BETWEEN_MAX = 2_000
 _PROMPTS_MAX = 2
 """`still broken` is about a fix that is at most so many prompts ago, the denial counted."""
+_TURN_MAX_MS = 86_400_000
+_COMMANDS_MAX = 500
+"""Of the time since a check failed, and of a turn before that."""
 _STEMS_SHARED_MIN = 2
 """Stems that a denial shares with a failure of another session which it is about."""
 
@@ -187,6 +196,24 @@ def _read_failed(tx: Connection, failure: Summary) -> ShellCommand | None:
     found = events.events_by_ids(tx, sources).values()
     commands = (episodes.read_command(event, roots) for event in found)
     return next(filter(None, commands), None)
+
+
+def leave_passed(
+    tx: Connection, left: Sequence[str], project_ids: Sequence[int], at: int
+) -> tuple[str, ...]:
+    """Return what a turn at about this time left open without the checks that have passed since, in any session."""
+    if not any(LAST_FAILURE in line for line in left):
+        return tuple(left)
+    events_since = events.command_events(tx, project_ids, at - _TURN_MAX_MS, _COMMANDS_MAX)
+    waiting: dict[str, set[Check]] = {}
+    for run in filter(None, (episodes.read_command(event, ()) for event in events_since)):
+        if is_failing(run):
+            waiting[name_last_failure(run)] = list_failed(run)
+        proven = read_proven(run)
+        for failed in waiting.values():
+            failed -= {check for check in failed if any(checks.covers(p, check) for p in proven)}
+    passed = tuple(name for name, failed in waiting.items() if not failed)
+    return tuple(line for line in left if not line.startswith(passed))
 
 
 def settle_failures(
