@@ -4,119 +4,240 @@ Only a reader can tell whether `one reviewer is enough, we are down to three` en
 nothing is concluded from it: the later words are told beside the earlier ones. `scripts/train-later` makes the weights.
 """
 
+import functools
 import math
+import re
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import chain
 
-from memd.belief.polarity import WORDS
+from memd.belief.polarity import WORDS, is_negation, list_folded
 from memd.caches import cached
-from memd.distill.own_words import read_own_sentences
+from memd.distill.own_words import VERBS, read_own_sentences
+from memd.distill.vetoes import SPEECH
 from memd.injection.learned import SaidSentence, quote_own, weigh
+from memd.languages import detect_question_languages, detect_text_languages, is_function_word
 from memd.machine_text import is_machine_text
-from memd.text import content_stems, fold, is_stop_word, one_line, stem, words
+from memd.text import first_word, fold, is_stop_word, normalised, one_line, stem, terms, words
 
-LIKELY_MIN = 0.0
-"""The logarithm of the odds, even ones, from which later words are told beside what was said before."""
-_PARTS_CACHED, _PAIRS_CACHED = 512, 4_096
+LIKELY_MIN = -0.1
+"""The logarithm of the odds, nearly even ones, from which later words are told beside what was said before."""
+_VAULTS_CACHED, _PROMPTS_CACHED, _TEXTS_CACHED, _PAIRS_CACHED = 4, 512, 1_024, 4_096
 _PROMPT_CHARACTERS_MAX = 3_000
 _WHOLE_WORDS_MAX = 60
 """A prompt of so many words is read whole, of a longer one each sentence with the next."""
 _RARE_SHARE, _RARE_MIN = 0.05, 3
 """A word that more of the prompts have names no matter."""
+_MATTER_MIN, _MATTER_SHARE = 1.0, 0.25
+"""What two statements of one matter share at least: so many words, and this share of the earlier one's."""
+_VERB_WEIGHT = 0.5
+"""What a verb of orders, or a day, counts: it says what is done or when, not with what."""
 _CHARACTERS_MAX = 160
 """Of what was said later: it is to be noticed beside a line, not to take the place of others."""
 _NEAR_WORDS = 4
-_FUNCTION_WORDS = ("is otherwise", "as of now", "goes on", "stays so", "only once", "only weighed", "excess")  # fmt: skip
+_FUNCTION_WORDS = ("is otherwise", "as of now", "goes on", "stays so", "only once", "only weighed")
+_TURNING_WORDS = ("is otherwise", "as of now", "gives up", "excess")
 _SHARED_MAX = 4
+_NUMBER = re.compile(r"\d+(?:[.,:]\d+)*\w{0,2}\Z")
+
+
+def _list_stems(*lists: str) -> frozenset[str]:
+    return frozenset(stem(fold(word)) for name in lists for word in WORDS.list_words(name))
+
+
+_LIGHT = _list_stems(
+    "choosing verbs", "leaving verbs", "dropping verbs", "words for what is gone", "before a command", "modals", "duties",
+    "frequencies", "universals", "frame of a statement", "frame of an ending", "fillers", "steering", "corrections",
+    "passing", "tells of a time",
+)  # fmt: skip
+"""Stems of words that name no matter: one orders, chooses, ends, hedges and times anything with them."""
+_DAYS = list_folded("calendar")
+_VERB_STEMS = frozenset(
+    stem(fold(word))
+    for word in VERBS | SPEECH.list_words("choosing") | SPEECH.list_words("past forms") | _DAYS
+)
+_ENDING = _list_stems(
+    "dropping verbs", "leaving verbs", "words for what is gone", "verbs that take back"
+) | {"remov", "delet", "lose"}
 
 
 @dataclass(frozen=True, slots=True)
 class LaterWords:
-    """What the user typed, in parts that are read alone with their stems, and how many prompts have each stem."""
+    """What the user typed: prompts with their matter, and how many of them have each of its stems."""
 
-    parts: Sequence[tuple[SaidSentence, frozenset[str]]]
+    prompts: Sequence[tuple[SaidSentence, Mapping[str, float]]]
     counts: Mapping[str, int]
-    prompts: int
+
+    def list_about(self, text: str, at: int) -> Iterator[SaidSentence]:
+        """Yield what was said after a statement on the same matter and is more than the same words again."""
+        mine, again = _name_main_matter(text), normalised(text)
+        rare = max(_RARE_MIN, _RARE_SHARE * len(self.prompts))
+        telling = {one for one in mine if 0 < self.counts.get(one, 0) <= rare}
+
+        def is_about(matter: Collection[str]) -> bool:
+            return not telling.isdisjoint(matter) and _is_one_matter(mine, matter)
+
+        for prompt, whole in self.prompts:
+            if prompt.at > at and is_about(whole):
+                for part, matter in _split_prompt(prompt.text):
+                    if is_about(matter) and again not in normalised(part):
+                        yield replace(prompt, text=part)
 
 
-def read_later_words(prompts: Sequence[SaidSentence]) -> LaterWords:
+@functools.lru_cache(_VAULTS_CACHED)
+def read_later_words(prompts: tuple[SaidSentence, ...]) -> LaterWords:
     """Read the user's own words in these prompts."""
-    counts: Counter[str] = Counter()
-    parts: list[tuple[SaidSentence, frozenset[str]]] = []
-    for prompt in prompts:
-        found = [
-            (replace(prompt, text=part), frozenset(content_stems(part)))
-            for part in _split_prompt(prompt.text)
-        ]
-        counts.update(frozenset().union(*(stems for _, stems in found)))
-        parts += found
-    return LaterWords(parts, counts, len(prompts))
+    read = [(one, _read_matter(one.text)) for one in prompts]
+    counts = Counter(chain.from_iterable(matter for _, matter in read))
+    return LaterWords(read, counts)
 
 
-@cached(_PARTS_CACHED)
-def _split_prompt(prompt: str) -> tuple[str, ...]:
-    if len(prompt) > _PROMPT_CHARACTERS_MAX or is_machine_text(prompt):
-        return ()
+@functools.lru_cache(_PROMPTS_CACHED)
+def _read_matter(prompt: str) -> Mapping[str, float]:
+    """The matter of a prompt. What is kept of prompts and pairs stays when the other caches are emptied: each start asks for the same."""
+    is_read = len(prompt) <= _PROMPT_CHARACTERS_MAX and not is_machine_text(prompt)
+    return name_matter(prompt) if is_read else {}
+
+
+@functools.lru_cache(_PROMPTS_CACHED)
+def _split_prompt(prompt: str) -> tuple[tuple[str, Mapping[str, float]], ...]:
+    """The parts of a prompt that are read alone, in the user's own words, with their matter; kept like the above."""
     own = [quote_own(one) for one in read_own_sentences(prompt)]
     if len(words(" ".join(own))) <= _WHOLE_WORDS_MAX:
-        return (" ".join(own),) if own else ()
-    return tuple(" ".join(own[at : at + 2]) for at in range(len(own)))
+        parts = [" ".join(own)] if own else []
+    else:
+        parts = [" ".join(own[at : at + 2]) for at in range(len(own))]
+    return tuple((part, name_matter(part)) for part in parts)
 
 
-def find_later(text: str, at: int, said: LaterWords) -> SaidSentence | None:
-    """The later words on the same matter that most likely put an earlier statement out of force; None if none may."""
-    rare = max(_RARE_MIN, _RARE_SHARE * said.prompts)
-    matter = {one for one in content_stems(text) if 0 < said.counts.get(one, 0) <= rare}
-    rated = [
-        (rate_later(text, one.text), one.at, one)
-        for one, stems in said.parts
-        if one.at > at and not matter.isdisjoint(stems)
-    ]
+def find_later(
+    text: str, at: int, said: LaterWords, *, is_task: bool = False
+) -> SaidSentence | None:
+    """The later words on the same matter that most likely put an earlier statement out of force; None if none may.
+
+    `is_task`: it is done with, too, when what it says was done.
+    """
+    about = said.list_about(text, at)
+    rated = ((rate_later(text, one.text, is_task=is_task), one.at, one) for one in about)
     likely, _, best = max(rated, key=lambda one: one[:2], default=(-math.inf, 0, None))
     if best is None or likely < LIKELY_MIN:
         return None
     return replace(best, text=one_line(best.text, _CHARACTERS_MAX))
 
 
-@cached(_PAIRS_CACHED)
-def rate_later(earlier: str, later: str) -> float:
+@functools.lru_cache(_PAIRS_CACHED)
+def rate_later(earlier: str, later: str, *, is_task: bool = False) -> float:
     """The logarithm of the odds that a later statement puts an earlier one out of force."""
-    return weigh("later.json", measure_later(earlier, later))
+    features = measure_later(earlier, later, is_task=is_task)
+    return -math.inf if features is None else weigh("later.json", features)
 
 
-def measure_later(earlier: str, later: str) -> dict[str, float]:
-    """The features of two statements: what they share, and the function words of the later one."""
-    main = WORDS["reason"].split(earlier, maxsplit=1)[0]
-    was = frozenset(content_stems(main) or content_stems(earlier))
-    now = frozenset(content_stems(later))
-    shared = len(was & now)
+# ── What a statement is about ────────────────────────────────────────────────────────────────────
+
+
+@cached(_TEXTS_CACHED)
+def name_matter(text: str) -> Mapping[str, float]:
+    """The stems of the words that name what a text is about, with what each counts.
+
+    Not function words of its language, numbers, nor words with which one orders or ends anything.
+    """
+    tokens = words(text)
+    lower = [token.lower() for token in tokens]
+    languages = detect_text_languages(lower) or detect_question_languages(lower)
+    found: dict[str, float] = {}
+    for token in tokens:
+        folded = fold(token)
+        is_empty = (
+            is_stop_word(token) or is_negation(token) or is_function_word(token.lower(), languages)
+        )
+        if is_empty or len(folded) == 1 or _NUMBER.match(folded) or stem(folded) in _LIGHT:
+            continue
+        weight = _VERB_WEIGHT if stem(folded) in _VERB_STEMS else 1.0
+        found |= {term: max(weight, found.get(term, 0)) for term in terms(token)}
+    return found
+
+
+def _name_main_matter(text: str) -> Mapping[str, float]:
+    """The matter of a statement without its reason."""
+    return name_matter(WORDS["reason"].split(text, maxsplit=1)[0]) or name_matter(text)
+
+
+def _sum_shared(mine: Mapping[str, float], others: Collection[str]) -> float:
+    return sum(weight for term, weight in mine.items() if term in others)
+
+
+def _is_one_matter(mine: Mapping[str, float], others: Collection[str]) -> bool:
+    shared = _sum_shared(mine, others)
+    return shared >= max(_MATTER_MIN, _MATTER_SHARE * sum(mine.values()))
+
+
+# ── Whether the later one puts the earlier one out of force ──────────────────────────────────────
+
+
+def measure_later(earlier: str, later: str, *, is_task: bool) -> dict[str, float] | None:
+    """The features of two statements: what they share, and the function words of the later one.
+
+    None if they share nothing, or no sign tells that anything turned: then he says the same again, or goes on from it.
+    """
+    main, now = _name_main_matter(earlier), name_matter(later)
+    shared = _sum_shared(main, now)
     said = _read_function_words(later)
+    near = _list_near(main, later)
+    ended = any(stem(fold(word)) in _ENDING for word in near)
+    denied = any(map(is_negation, near))
+    lets = said["lets"] and WORDS["binds"].search(earlier) is not None
+    done = is_task and _says_done(earlier, later)
+    turns = ended or denied or lets or done or any(said[name] for name in _TURNING_WORDS)
+    if not shared or not (turns or _gives_other_value(earlier, later)):
+        return None
     return {
-        "of earlier": shared / max(1, len(was)),
-        "of later": shared / max(1, len(now)),
+        "of earlier": shared / max(1.0, sum(main.values())),
+        "of later": _sum_shared(now, name_matter(earlier)) / max(1.0, sum(now.values())),
         "shared": min(shared, _SHARED_MAX) / _SHARED_MAX,
         "length": math.log1p(len(words(later))),
-        "number": float(any(map(str.isdigit, earlier))),
-        "lets what is bound": said["lets"] * float(WORDS["binds"].search(earlier) is not None),
-        "gives it up": said["gives up"] * _gives_up(frozenset(content_stems(earlier)), later),
         "asks": float("?" in later),
-        **{name: said[name] for name in _FUNCTION_WORDS},
+        "ended": float(ended),
+        "denied": float(denied),
+        "done": float(done),
+        **{name: float(said[name]) for name in _FUNCTION_WORDS},
     }
 
 
-@cached(_PARTS_CACHED)
-def _read_function_words(later: str) -> Mapping[str, float]:
-    names = (*_FUNCTION_WORDS, "lets", "gives up")
-    return {name: float(WORDS[name].search(later) is not None) for name in names}
+@cached(_TEXTS_CACHED)
+def _read_function_words(later: str) -> Mapping[str, bool]:
+    names = {*_FUNCTION_WORDS, *_TURNING_WORDS, "lets"}
+    return {name: WORDS[name].search(later) is not None for name in names}
 
 
-def _gives_up(stems: Iterable[str], later: str) -> float:
-    """Return whether a word of the earlier statement stands behind one that gives up, as a number."""
+def _says_done(task: str, later: str) -> bool:
+    """Return whether a later statement says that something is done, or has the past form of what a task begins with."""
+    verb = stem(fold(first_word(task)))
+    forms = [one for one in map(fold, words(later)) if stem(one) == verb]
+    is_past = any(one.endswith("ed") for one in forms)
+    return WORDS["is done"].search(later) is not None or is_past
+
+
+def _gives_other_value(earlier: str, later: str) -> bool:
+    """Return whether both have numbers, or both days, and none in common."""
+    was, now = _read_values(earlier), _read_values(later)
+    return any(was[sort] and now[sort] and was[sort].isdisjoint(now[sort]) for sort in (0, 1))
+
+
+@cached(_TEXTS_CACHED)
+def _read_values(text: str) -> tuple[frozenset[str], frozenset[str]]:
+    """The numbers of a text, and its days and months."""
+    tokens = [fold(word) for word in words(text)]
+    numbers = frozenset(one for one in tokens if _NUMBER.match(one))
+    return numbers, _DAYS.intersection(one.removesuffix("s") for one in tokens)
+
+
+def _list_near(matter: Collection[str], later: str) -> list[str]:
+    """The words of a later statement around those of the earlier one's matter."""
     tokens = words(later)
-    near = (
-        " ".join(tokens[max(0, at - _NEAR_WORDS) : at])
-        for at, word in enumerate(tokens)
-        if not is_stop_word(word) and stem(fold(word)) in stems
-    )
-    return float(any(WORDS["gives up"].search(one) for one in near))
+    own = [at for at, token in enumerate(tokens) if any(term in matter for term in terms(token))]
+    return [
+        token
+        for at, token in enumerate(tokens)
+        if at not in own and any(abs(at - other) <= _NEAR_WORDS for other in own)
+    ]

@@ -5,7 +5,7 @@ ended it.
 """
 
 import re
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 
 from memd.belief.changes import StandingStatement, find_outdated
@@ -26,12 +26,14 @@ from memd.injection.learned import (
 )
 from memd.injection.prompt_gate import read_prompt
 from memd.machine_text import USER, find_prompt_origin
-from memd.models import Authority
+from memd.models import Authority, Event
 from memd.store import events, projects, session_context
 from memd.store.database import Connection
 from memd.text import content_stems, first_word, one_line
 
 _SESSIONS, _PROMPTS = 10, 40
+_LATER_PROMPTS = 400
+"""Of so many prompts the later words on what stands are looked for."""
 _WORK_MAX = 200
 _LIKELY_FOR_EACH = 2
 """Likely sentences that are looked at for each that may be told: half of them steer, ask or were done."""
@@ -149,8 +151,7 @@ def follow_later(
 
 def find_otherwise(said: SaidSentence, later: LaterWords) -> SaidSentence | None:
     """The last words that say otherwise than a sentence, for sure."""
-    stems = frozenset(content_stems(said.text))
-    about = (one for one, own in later.parts if one.at > said.at and stems & own)
+    about = later.list_about(said.text, said.at)
     return max(
         (one for one in about if changes_sentence(said.text, one.text)),
         key=lambda one: one.at,
@@ -179,6 +180,14 @@ def read_late_prompts(
     return tuple(prompts)
 
 
+def read_later_prompts(
+    tx: Connection, project_id: int, besides: int | None, since: int, now: int
+) -> tuple[SaidSentence, ...]:
+    """What the user typed in a project since then, besides in one session, latest first."""
+    span = since, now
+    return _leave_typed(events.last_prompts_in(tx, project_id, besides, span, _LATER_PROMPTS))
+
+
 def read_own_words(  # noqa: PLR0913  # what is known besides
     tx: Connection,
     session_id: int,
@@ -204,13 +213,17 @@ def read_own_words(  # noqa: PLR0913  # what is known besides
     return leave_rejected(tx, chosen[:limit], project_id)
 
 
-def _read_typed(tx: Connection, session_id: int, now: int, limit: int) -> list[SaidSentence]:
+def _read_typed(tx: Connection, session_id: int, now: int, limit: int) -> tuple[SaidSentence, ...]:
     """Return the latest prompts of a session that its user typed."""
-    return [
-        SaidSentence(str(one.payload.get("prompt") or ""), one.at, session_id)
-        for one in events.last_prompts(tx, session_id, now, limit)
+    return _leave_typed(events.last_prompts(tx, session_id, now, limit))
+
+
+def _leave_typed(prompts: Iterable[Event]) -> tuple[SaidSentence, ...]:
+    return tuple(
+        SaidSentence(str(one.payload.get("prompt") or ""), one.at, one.session_id)
+        for one in prompts
         if find_prompt_origin(one.payload) == USER
-    ]
+    )
 
 
 def leave_rejected(

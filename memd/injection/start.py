@@ -22,7 +22,7 @@ from memd.belief.values import describe_line, find_line, read_set_values
 from memd.distill.proof.reopening import leave_passed
 from memd.injection import lines, spoken
 from memd.injection.choice import DAY_MS, CandidateChoice, CandidateGroup
-from memd.injection.later import LaterWords, find_later, read_later_words
+from memd.injection.later import find_later, read_later_words
 from memd.injection.learned import SAID_MAX, SaidSentence
 from memd.injection.moments import STARTS
 from memd.injection.working_tree import NO_GUIDES, Guides
@@ -214,34 +214,48 @@ def read_candidates(
     allowed, left_out = _split_allowed(groups, find_objection, guides)
     # A start that is told in two parts, or again, has told them.
     is_first = moment != "resume" and here.seen_at.isdisjoint(STARTS)
-    is_wanted = is_first and _count_said(allowed) > 0
-    prompts = read_late_prompts(tx, here, now) if is_wanted else None
-    late = _choose_said(tx, here, allowed, left_out, prompts, now) if prompts else ()
+    prompts = read_late_prompts(tx, here, now) if is_first else None
+    is_wanted = prompts and _count_said(allowed) > 0
+    late = _choose_said(tx, here, allowed, left_out, prompts, now) if prompts and is_wanted else ()
     own = _read_own_words(tx, here, allowed, moment, now) if moment in ("compact", "resume") else ()
     late, own = (tuple(one for one in some if not guides.say(one.text)) for some in (late, own))
-    if prompts and here.project is not None:
-        later = read_later_words(prompts)
-        late = spoken.follow_later(tx, late, later, here.project.id)
-        allowed = tuple(_tell_later(tx, group, later, here.project.id) for group in allowed)
+    if prompts:
+        late, allowed = _follow_later(tx, here, late, allowed, now)
     allowed = tuple(_drop_spoken(group, late) for group in allowed)
     return SessionCandidates(allowed, left_out, prompts, late, own)
 
 
-def _tell_later(
-    tx: Connection, group: CandidateGroup, later: LaterWords, project_id: int
-) -> CandidateGroup:
-    """Tell with what the user stated what he said since of the same matter, if that may put it out of force."""
+def _follow_later(
+    tx: Connection,
+    here: SessionState,
+    late: tuple[SaidSentence, ...],
+    groups: Sequence[CandidateGroup],
+    now: int,
+) -> tuple[tuple[SaidSentence, ...], tuple[CandidateGroup, ...]]:
+    """Tell with what the user said or stated what he said since of the same matter, if that may put it out of force."""
+    if here.project is None:
+        return late, tuple(groups)
+    number, besides = here.project.id, here.session.id if here.session else None
+    stated = [one for group in groups for one in group.candidates if _is_his(one, number)]
+    since = min((*(one.at for one in late), *(one.at for one in stated)), default=now)
+    later = read_later_words(spoken.read_later_prompts(tx, number, besides, since, now))
 
     def tell(one: ContextCandidate) -> ContextCandidate:
-        is_his = one.authority >= Authority.USER_TOLD and one.kind in _STANDING_KINDS
-        if not is_his or one.is_pinned or one.caveat or one.project_id != project_id:
+        if not _is_his(one, number):
             return one
-        new = find_later(one.title, one.at, later)
-        if new is None or not spoken.leave_rejected(tx, [new], project_id):
+        new = find_later(one.title, one.at, later, is_task=one.kind is Kind.TASK)
+        if new is None or not spoken.leave_rejected(tx, [new], number):
             return one
         return replace(one, caveat=f"he said since: “{new.text}”")
 
-    return replace(group, candidates=tuple(map(tell, group.candidates)))
+    told = (replace(one, candidates=tuple(map(tell, one.candidates))) for one in groups)
+    return spoken.follow_later(tx, late, later, number), tuple(told)
+
+
+def _is_his(one: ContextCandidate, project_id: int) -> bool:
+    """Return whether a memory is what the user stated of this project, and nothing is told against it."""
+    is_stated = one.authority >= Authority.USER_TOLD and one.kind in _STANDING_KINDS
+    return is_stated and one.project_id == project_id and not (one.is_pinned or one.caveat)
 
 
 def _drop_spoken(group: CandidateGroup, said: Sequence[SaidSentence]) -> CandidateGroup:

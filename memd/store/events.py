@@ -144,6 +144,19 @@ def last_prompts(tx: Connection, session_id: int, until: int, limit: int) -> lis
     return fetch_rows(tx, _to_event, sql, (session_id, until, AGENTS_IMPORT, limit))
 
 
+def last_prompts_in(
+    tx: Connection, project_id: int, besides: int | None, span: tuple[int, int], limit: int
+) -> list[Event]:
+    """The latest prompts of a project's sessions besides one, after the first time and up to the second, latest first."""
+    sql = (
+        f"SELECT {_COLUMNS} FROM events WHERE id IN (SELECT e.id FROM sessions s CROSS JOIN events e"
+        f" INDEXED BY events_marks ON e.session_id = s.id WHERE s.project_id = ? AND s.id IS NOT ? AND e.{_IN_MARKS_INDEX}"
+        " AND e.kind = 'prompt' AND e.at > ? AND e.at <= ? ORDER BY e.at DESC LIMIT ?)"
+        " AND source <> ? ORDER BY at DESC"
+    )
+    return fetch_rows(tx, _to_event, sql, (project_id, besides, *span, limit, AGENTS_IMPORT))
+
+
 def prompts_before(tx: Connection, session_id: int, at: int) -> list[str]:
     """The text of every prompt of a session up to a time."""
     sql = f"SELECT coalesce(payload ->> '$.prompt', '') FROM {_PROMPTS} AND at <= ?"

@@ -562,6 +562,40 @@ async def test_a_decision_is_told_with_what_its_speaker_said_of_it_since(vault):
     ) in shown
 
 
+def states(vault, title, kind=Kind.INSTRUCTION, days_ago=40):
+    return vault.put(title, kind=kind, days_ago=days_ago, authority=Authority.USER_PROMPT)
+
+
+async def test_what_a_speaker_said_since_is_told_as_long_as_the_statement_stands(vault):
+    states(vault, "The tide gauge is read every Monday")
+    for n in range(12):
+        states(vault, f"Buoy {n} is painted in colour {n * 7919}", Kind.FACT)
+    typed(vault, 30, "tide gauge is read on wednesdays now")
+    for n in range(25):
+        typed(vault, n, f"look at the log of day {n}, why is it empty?")
+    shown = (await vault.build()).text
+    assert "Monday (he said since: “tide gauge is read on wednesdays now”)" in shown
+
+
+async def test_words_that_only_order_alike_are_not_told_beside_each_other(vault):
+    states(vault, "Never use `scp` for the tide files")
+    states(vault, "Always run `make chart` before you commit")
+    states(vault, "Ships are listed by draught from now on")
+    typed(vault, 5, "From now on use `jq`, not `python -m json.tool`.")
+    typed(vault, 4, "running `git clean` is fine from now on, and commit again")
+    typed(vault, 3, "Depths are given in metres from now on.")
+    assert "he said since" not in (await vault.build()).text
+
+
+async def test_a_task_is_told_with_the_words_that_it_was_done(vault):
+    states(vault, "Paint the jetty before the regatta", Kind.TASK)
+    states(vault, "Paint the jetty only when it is dry")
+    typed(vault, 5, "painted the jetty, two coats")
+    shown = (await vault.build()).text
+    assert "regatta (he said since: “painted the jetty, two coats”)" in shown
+    assert shown.count("he said since") == 1
+
+
 async def test_no_number_of_a_lesser_voice_displaces_what_the_user_said(vault):
     rule = vault.put("Never write to the ledger by hand", kind=Kind.INSTRUCTION, days_ago=400)
     vault.db.write_now(lambda tx: summaries.pin_summary(tx, rule, NOW))
