@@ -123,11 +123,11 @@ def choose_said(
             rating = likely - RECENCY * math.log1p(len(rated)) if likely >= least else -math.inf
             rated[key] = rating, replace(one, text=text), own, number
     chosen: list[SaidSentence] = []
-    for rating, one, own, number in sorted(rated.values(), key=lambda row: -row[0]):
+    for rating, one, spoken, number in sorted(rated.values(), key=lambda row: -row[0]):
         if len(chosen) == limit or rating == -math.inf:
             break
         is_known = is_told(one.text, (*known, *(other.text for other in chosen)))
-        if not is_known and is_firm(own, number):
+        if not is_known and is_firm(spoken, number):
             chosen.append(one)
     return tuple(chosen)
 
