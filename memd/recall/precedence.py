@@ -15,7 +15,6 @@ from memd.belief.values import (
     ReplacedValue,
     SetValues,
     asks_for_former,
-    find_older_alternatives,
     find_older_values,
     read_set_values,
 )
@@ -152,9 +151,7 @@ def find_precedence(
         if is_known and not is_users and _is_asked_about(one, known):
             pairs.append((one.newer_id, one.older_id))
     best = heads[:_TOLD_MAX]
-    told = find_older_alternatives(best, parsed.question.text)
-    told |= find_older_values(best, stems, relations.values.edges)
-    for number, value in told.items():
+    for number, value in find_older_values(best, stems, relations.values.edges).items():
         if number not in older:
             older[number] = [str(value)]
             pairs.append((value.newer_id, number))
