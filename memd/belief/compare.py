@@ -16,11 +16,9 @@ from itertools import permutations
 from typing import TypeVar
 
 from memd.belief.claims import (
-    CLAUSE_BREAKS,
     Claims,
     Clause,
     Sentence,
-    Token,
     TokenType,
     list_keys,
     parse_claims,
@@ -29,8 +27,6 @@ from memd.belief.claims import (
 from memd.belief.polarity import WORDS
 from memd.text import one_line
 
-SWAPPED = "the same ones, differently assigned"
-"""The value of a difference in numbers or opposites that both texts have, each with something else."""
 _ORDER = "the same words, differently assigned"
 _VALUE_CHARACTERS_MAX = 60
 _REASON_DIFFERENCES_MAX = 4
@@ -39,8 +35,6 @@ _MISSING_CLAUSES_MAX = 100
 _QUOTES_MAX = 200
 _WINDOW_WORDS = 2
 """Content words on each side that count as the neighbours of a word."""
-_BLOCK_WORDS_MIN = 2
-"""A moved phrase is at least this long: a single word does not show what it belongs to."""
 _EXACT_TYPES = (
     TokenType.NUMBER, TokenType.VERSION, TokenType.DATE, TokenType.PATH, TokenType.IDENTIFIER,
     TokenType.SYMBOL, TokenType.QUALIFIER,
@@ -129,7 +123,7 @@ def compare_claims(older: Claims, newer: Claims) -> Comparison:
     said, told = (_texts_by_key(claims, TokenType.WORD).keys() for claims in (older, newer))
     overlap = len(said & told) / len(said | told) if said | told else 1.0
     finders = (
-        _find_antonyms, _find_exact, _find_negations, _find_qualified, _find_tenses, _find_quotes, _find_swaps,
+        _find_antonyms, _find_exact, _find_negations, _find_qualified, _find_tenses, _find_quotes,
     )  # fmt: skip
     exact = dict.fromkeys(one for find in finders for one in find(older, newer))
     if exact:
@@ -140,8 +134,6 @@ def compare_claims(older: Claims, newer: Claims) -> Comparison:
     )
     if ours == theirs:
         return Comparison(Agreement.SAME)
-    if is_phrase_moved(older, newer):
-        return Comparison(Agreement.RESTATED)
     if is_reordered(older, newer) or is_reordered(newer, older):
         order = Difference("order", "", _ORDER)
         return Comparison(Agreement.DIFFERS, (order,), overlap=overlap)
@@ -277,90 +269,6 @@ def _has_quote(claims: Claims, quote: str) -> bool:
     word = rf"(?<![^\W_]){re.escape(folded)}(?![^\W_])"
     is_quoted = folded in (one.casefold() for one in claims.quoted)
     return not is_quoted and re.search(word, claims.flat_text) is not None
-
-
-def _find_swaps(older: Claims, newer: Claims) -> Iterator[Difference]:
-    """Find the same numbers or opposites in both texts, but each with something else."""
-    for aspect, pick in (("number", _pick_numbers), ("antonym", _pick_opposites)):
-        keys = pick(older)
-        if len(keys) > 1 and keys == pick(newer):
-            ours, theirs = _find_neighbours(older, keys), _find_neighbours(newer, keys)
-            if ours[0] != theirs[0] and ours[1] != theirs[1]:
-                yield Difference(aspect, "", SWAPPED)
-
-
-def _pick_numbers(claims: Claims) -> set[str]:
-    return {token.key for token in claims.tokens if token.type is TokenType.NUMBER}
-
-
-def _pick_opposites(claims: Claims) -> set[str]:
-    """Words of which the text has the opposite, too."""
-    keys = claims.content_keys
-    pairs = [{one, other} for one, other, _ in _ANTONYMS if one in keys and other in keys]
-    return set().union(*pairs)
-
-
-def _find_neighbours(
-    claims: Claims, keys: set[str]
-) -> tuple[set[tuple[str, str]], set[tuple[str, str]]]:
-    """Find each of these tokens with the content word before it, and with the one after it."""
-    before, after = set(), set()
-    for clause in claims.clauses:
-        line = ["", *(token.key for token in clause if token.has_content), ""]
-        for at in range(1, len(line) - 1):
-            if line[at] in keys:
-                before.add((line[at - 1], line[at]))
-                after.add((line[at], line[at + 1]))
-    return before, after
-
-
-def is_phrase_moved(older: Claims, newer: Claims) -> bool:
-    """Return whether one phrase has changed places with the words before or after it, and nothing else.
-
-    The phrase must begin with the word that shows its role (`with`, `in`, `after`); in `cp a b` the
-    position itself is the role. The words that it belongs to must be one clause.
-    """
-    was, now = _WordOrder(older), _WordOrder(newer)
-    if len(was.keys) != len(now.keys) or sorted(was.keys) != sorted(now.keys):
-        return False
-    differ = [at for at, key in enumerate(was.keys) if key != now.keys[at]]
-    if not differ:
-        return False
-    first, last = differ[0], differ[-1] + 1
-    for cut in range(first + _BLOCK_WORDS_MIN, last - _BLOCK_WORDS_MIN + 1):
-        if was.keys[cut:last] + was.keys[first:cut] == now.keys[first:last]:
-            middle = first + last - cut
-            parts = ((first, cut, middle, last), (cut, last, first, middle))
-            if any(
-                was.is_phrase(*one[:2]) and now.is_phrase(*one[2:])
-                and was.is_clause(*other[:2]) and now.is_clause(*other[2:])
-                for one, other in permutations(parts)
-            ):  # fmt: skip
-                return True
-    return False
-
-
-class _WordOrder:
-    """The words of a text without articles, and where its clauses end."""
-
-    def __init__(self, claims: Claims) -> None:
-        self.tokens: list[Token] = []
-        self.ends: dict[int, bool] = {}
-        """Index of the first word of a clause → whether the clause before ends with `and` or its like."""
-        for clause in claims.clauses:
-            self.tokens += [token for token in clause if token.key not in _ARTICLES]
-            self.ends[len(self.tokens)] = clause[-1].key in CLAUSE_BREAKS
-        self.keys = [token.key for token in self.tokens]
-
-    def is_phrase(self, first: int, last: int) -> bool:
-        """Return whether these words begin with a leading word and go on without a comma."""
-        head = self.tokens[first]
-        is_led = head.type is TokenType.QUALIFIER or head.key in _LEADING_WORDS
-        return is_led and all(self.ends.get(at, True) for at in range(first + 1, last))
-
-    def is_clause(self, first: int, last: int) -> bool:
-        """Return whether no clause ends within these words."""
-        return self.ends.keys().isdisjoint(range(first + 1, last))
 
 
 def is_reordered(older: Claims, newer: Claims) -> bool:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, replace
 
 from memd.belief.changes import ValueChange, find_replaced_order, find_value_change, says_turn
 from memd.belief.claims import Claims, parse_claims, parse_statement, statement_text
-from memd.belief.compare import SWAPPED, Agreement, Comparison, Difference, compare, compare_claims
+from memd.belief.compare import Agreement, Comparison, Difference, compare, compare_claims
 from memd.belief.moves import find_moved
 from memd.belief.notes import split_note
 from memd.belief.polarity import WORDS
@@ -256,7 +256,7 @@ def _is_opposed(comparison: Comparison) -> bool:
     is_same_words = comparison.overlap >= _SAME_WORDS_OVERLAP_MIN
     return any(
         one.aspect in _OPPOSITE_ASPECTS
-        or (one.aspect in _MEASURE_ASPECTS and ((one.was and one.now) or one.now == SWAPPED))
+        or (one.aspect in _MEASURE_ASPECTS and one.was and one.now)
         or (one.aspect in _DENIAL_ASPECTS and ((one.was and one.now) or is_same_words))
         for one in comparison.differences
     )

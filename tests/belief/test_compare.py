@@ -2,7 +2,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 from memd.belief.claims import parse_claims
-from memd.belief.compare import Agreement, compare, is_phrase_moved, is_reordered
+from memd.belief.compare import Agreement, compare, is_reordered
 from tests.belief.value_pairs import DIFFERENT_VALUES, LITERALS, SAME_STATEMENTS
 from tests.tables import every_row
 
@@ -18,7 +18,7 @@ DIFFERENT = [
     ("Ship without tests", "Ship with tests", "negation"),
     ("The timeout is 30 s", "The timeout is 30 ms", "number"),
     ("10 retries and 30 seconds", "30 retries and 10 seconds", "number"),
-    ("Raised it from 10 to 30", "Raised it from 30 to 10", "number"),
+    ("Raised it from 10 to 30", "Raised it from 30 to 10", "direction"),
     ("Fixed it in src/a.py", "Fixed it in src/b.py", "path"),
     ("Needs Python 3.11.2", "Needs Python 3.11.3", "version"),
     ("Release on 2026-05-01", "Release on 2026-06-01", "date"),
@@ -91,11 +91,6 @@ RESTATED = [
     ("Nov 21 10:11:12 build works", "Dec  2 11:12:13 build works"),
     ("10:11:12 build works", "The build works [2026-01-02 10:11]"),
     ("When it is full, it waits", "It waits when it is full"),
-    (
-        "The gateway retries failed requests with backoff and jitter, because it is slow",
-        "With backoff and jitter the gateway retries failed requests, because it is slow",
-    ),
-    ("In CI and on laptops, lint everything", "Lint everything in CI and on laptops"),
     ("It needs a cache", "IT NEEDS A CACHE"),
     ("It can not be cached", "It cannot be cached"),
     ("Caching user profiles", "Cached user profiles"),
@@ -183,45 +178,6 @@ def test_the_order_of_sentences_does_not_matter(sentences, random):
     shuffled = list(sentences)
     random.shuffle(shuffled)
     assert compare(". ".join(sentences), ". ".join(shuffled).upper()).agrees
-
-
-def moved(one, other):
-    found = is_phrase_moved(parse_claims(one), parse_claims(other))
-    assert is_phrase_moved(parse_claims(other), parse_claims(one)) is found
-    return found
-
-
-@every_row(
-    ("one", "other"),
-    [
-        (
-            "It retries failed requests with backoff and jitter, because the service is slow",
-            "With backoff and jitter it retries failed requests, because the service is slow",
-        ),
-        ("Lint everything in CI and on laptops", "In CI and on laptops, lint everything"),
-        ("After the review, deploy to production", "Deploy to production after the review"),
-    ],
-)
-def test_a_phrase_that_shows_its_role_may_move(one, other):
-    assert moved(one, other)
-
-
-@every_row(
-    ("one", "other"),
-    [
-        ("Use Redis", "Use Redis"),
-        ("Use Redis here", "Use Redis"),
-        ("Use Redis", "Use Postgres"),
-        ("Diff old file and new file", "Diff new file and old file"),
-        ("Run test on Linux, run build on Mac", "On Linux run build, on Mac run test"),
-        ("Run tests, run builds on Mac", "On Mac run tests, run builds"),
-        ("Unit tests pass and builds break on Mac", "On Mac unit tests pass and builds break"),
-        ("Move it from Redis to Postgres", "Move it from Postgres to Redis"),
-        ("", ""),
-    ],
-)
-def test_a_phrase_that_would_belong_to_something_else_may_not_move(one, other):
-    assert not moved(one, other)
 
 
 def test_reordered_leading_phrases_may_belong_to_something_else():
