@@ -107,7 +107,10 @@ def connection(timeout_s: float = DEFAULT_S) -> Iterator[Calling]:
 
             yield call_once
     except Unreachable as error:
-        raise Unreachable(insert_vault(error.message)) from error
+        from memd.daemon import process  # loads half of the standard library
+
+        why = process.find_config_error(where)
+        raise Unreachable(insert_vault(why or error.message)) from error
 
 
 def call(method: str, timeout_s: float = DEFAULT_S, **params: Any) -> dict[str, Any]:

@@ -281,7 +281,7 @@ def _find_words(change: Change) -> tuple[str, str, str]:
         ),
         "remembered": (
             f"{one} was remembered", "",
-            f"only erasing takes that back: `memd forget {change.one}`",
+            f"undo erases nothing; `memd forget {change.one}` does, and gives back what it replaced",
         ),
         "forgotten": (
             "something was forgotten", "",

@@ -306,7 +306,7 @@ def describe_absence(paths: Paths, reason: str) -> dict[str, Any]:
         reason = (
             f"a daemon (pid {holder.pid}) holds the vault but does not answer; it may be starting"
         )
-    elif obstacle := _find_config_error(paths) or _find_start_failure(paths):
+    elif obstacle := find_config_error(paths) or _find_start_failure(paths):
         reason = obstacle
     spooled = _list_sizes(paths.spools)
     vault = sum(_file_size(Path(paths.database + suffix)) for suffix in ("", "-wal"))
@@ -322,7 +322,8 @@ def describe_absence(paths: Paths, reason: str) -> dict[str, Any]:
     }
 
 
-def _find_config_error(paths: Paths) -> str | None:
+def find_config_error(paths: Paths) -> str | None:
+    """Return why no daemon can start with the settings, with the file and what is wrong in it; None if they are valid."""
     try:
         if not Path(paths.config_file).exists():
             return None

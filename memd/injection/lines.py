@@ -18,6 +18,7 @@ from memd.distill.text import is_question, split_sentences
 from memd.index import entities
 from memd.injection.choice import TITLES_CACHED, CandidateGroup, measure_age
 from memd.injection.learned import is_told
+from memd.languages import has_unspaced
 from memd.models import Authority, Kind
 from memd.store.session_context import COMMITS, LEFT_OPEN
 from memd.store.types import ContextCandidate
@@ -474,11 +475,11 @@ def find_unfit(
     unfit = {
         one.id: why
         for one in candidates
-        if one.episode is not None
-        and not one.is_pinned
+        if not one.is_pinned
         and (
-            why := _why_not_in_session(one, session_id)
-            or _why_unfit(one, outcomes, turn_bodies, last)
+            why := _why_redacted(one)
+            or (one.episode and _why_not_in_session(one, session_id))
+            or (one.episode and _why_unfit(one, outcomes, turn_bodies, last))
         )
     }
     told = [one for one in of_kind[Kind.DECISION] + of_kind[Kind.TASK] if one.id not in unfit]
@@ -494,6 +495,11 @@ def find_unfit(
     return unfit | dict.fromkeys(left, "its session, or others since, went on from it")
 
 
+def _why_redacted(one: ContextCandidate) -> str | None:
+    """Return why what it says is not told: a password or number that nobody can read was its point."""
+    return "a part of it is private" if "[REDACTED" in one.title else None
+
+
 def _why_not_in_session(one: ContextCandidate, session_id: int | None) -> str | None:
     """Return why what a user said for one session alone does not hold in this one; None if it may."""
     return find_other_scope(one.tags, one.session_id, session_id, None)
@@ -507,8 +513,6 @@ def _why_unfit(
 ) -> str | None:
     """Return why something that was distilled from a turn is not worth a line; None if it is."""
     match one.kind:
-        case Kind.INSTRUCTION | Kind.PREFERENCE:
-            return "a part of it is private" if "[REDACTED" in one.title else None
         case Kind.DECISION | Kind.TASK:
             return _why_statement_unfit(one, last)
         case Kind.FAILURE:
@@ -524,7 +528,11 @@ def _tells_work(one: ContextCandidate) -> bool:
     said = _write_statement(one)
     if one.commits or one.authority is Authority.USER_HAND:  # a title of the user's own
         return True
-    is_whole = not said.endswith("…") and not _is_open(said)
+    is_whole = (
+        (len(said.split()) > 1 or has_unspaced(said))
+        and not said.endswith("…")
+        and not _is_open(said)
+    )
     return is_whole and stands_alone(said) and not _ADDRESS.search(_CODE.sub(" ", said))
 
 

@@ -153,7 +153,7 @@ def format_search(
     reason = fit_text(answer.reason, _REASON_BYTES if answer.verdict == "found" else LINE_BYTES)
     lead = {"verdict": answer.verdict, **drop_empty(reason=reason)}
     limit = min(RESULT_BYTES, max(_SEARCH_BYTES, _HIT_BYTES * len(answer.hits)))
-    frame = _format_frame(found, explain=explain)
+    frame = _format_frame(found, now, explain=explain)
     limit_of_hits = limit - count_bytes({**lead, "hits": [], **frame})
     rows = _format_hits(found, now, limit_of_hits, clients, explain=explain)
     rows, left_out = fit_items(rows, limit_of_hits - _COUNT_BYTES)
@@ -163,17 +163,17 @@ def format_search(
     _add_snippets(rows, answer, limit - count_bytes(result))
     turns_limit = min(_TURNS_BYTES, RESULT_BYTES - count_bytes(result))
     result |= _format_turns(answer.turns, now, turns_limit)
-    result |= drop_empty(said_not_noted=_list_said(found.said, now))
     if explain:
         result |= _format_trace(answer.trace, RESULT_BYTES - count_bytes(result))
     return result
 
 
-def _format_frame(found: SearchOutcome, *, explain: bool) -> JsonObject:
+def _format_frame(found: SearchOutcome, now: int, *, explain: bool) -> JsonObject:
     answer = found.answer
     notes = (*answer.notes, *found.list_notes("project: all"))
     has_profile = explain or bool(answer.degraded)
     fields = drop_empty(
+        said_not_noted=_list_said(found.said, now),
         notes=fit_items((fit_text(one, LINE_BYTES) for one in notes if one), 3 * LINE_BYTES)[0],
         suppressed=dict(answer.suppressed),
         degraded={leg: fit_text(why, LINE_BYTES) for leg, why in answer.degraded.items()},
@@ -318,7 +318,7 @@ def _list_said(said: Sequence[SaidAside], now: int) -> list[JsonObject]:
     """The user's own sentences that no memory has: told beside the verdict, never as hits."""
     return [
         {
-            "user_said": fit_text(one.text, QUOTE_BYTES),
+            "user_said": fit_text(one.text, LINE_BYTES),
             **format_date(one.at, now),
             **drop_empty(session=fit_text(one.session_title, SESSION_BYTES)),
         }

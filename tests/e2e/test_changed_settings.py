@@ -85,3 +85,13 @@ async def test_the_user_may_say_that_both_values_hold(daemon):
         assert "→" not in hit.get("older_value", "")
     why = json.loads(command(daemon, "why", str(old["id"]), "--json"))
     assert (why["verdict"], why["values"]) == ("current", [])
+
+
+def test_without_a_daemon_a_command_names_what_is_wrong_in_the_settings(daemon):
+    config = daemon.home / "config.toml"
+    config.write_text("[recall]\nprofil = 'memd'\n")
+    ran = daemon.run("search", "anything")
+    assert ran.returncode == 2
+    said = ran.stderr.decode()
+    assert f"no daemon can start: {config}" in said
+    assert "profil" in said

@@ -320,3 +320,16 @@ def test_a_line_is_cut_before_a_piece_of_code_and_not_within_it():
     assert lines.cut_line("Run `one two three four five six seven eight`", 20).startswith(
         "Run `one"
     )
+
+
+def test_a_title_of_one_word_and_what_was_redacted_are_not_told():
+    told = faults(
+        make_candidate(1, "pypng"),
+        make_candidate(2, "Read the cards with pypng", session=2),
+        make_candidate(3, "The wifi has the password [REDACTED:password]", Kind.FACT, turn=None),
+        make_candidate(4, "The door code is [REDACTED:pin]", Kind.NOTE, turn=None, is_pinned=True),
+    )
+    assert told == {
+        1: "it says nothing without what was said before it",
+        3: "a part of it is private",
+    }
