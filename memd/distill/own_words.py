@@ -79,12 +79,19 @@ def read_own_sentences(message: str) -> tuple[OwnSentence, ...]:
             break
         own, follows = _read_block(block, number, follows, is_last=number + 1 == len(blocks))
         found += own
-    said = tuple(one.bare for one in found)
-    found = [replace(one, following=said[at:]) for at, one in enumerate(found, 1)]
+    found = [
+        replace(one, following=tuple(_list_following(one, found[at:])))
+        for at, one in enumerate(found, 1)
+    ]
     found = _leave_asked_text(found, blocks)
     if sum(len(sentence.text) for sentence in found) > _OWN_CHARACTERS_MAX:
         return ()
     return tuple(found)
+
+
+def _list_following(sentence: OwnSentence, rest: list[OwnSentence]) -> Iterator[str]:
+    """Yield what stands behind a sentence; of two with the same lead, `Decision: …`, each is a statement of its own."""
+    return (one.bare for one in rest if not one.lead or one.lead != sentence.lead)
 
 
 def _leave_asked_text(own: list[OwnSentence], blocks: list[list[Line]]) -> list[OwnSentence]:
