@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from memd.belief import polarity
+from memd.belief.later import takes_back
 from memd.caches import cached
 from memd.distill import text as sentences
 from memd.distill import vetoes
@@ -516,5 +517,7 @@ def select_assertions(own: Sequence[OwnSentence]) -> list[OwnSentence]:
 
 def is_firm(own: Sequence[OwnSentence], number: int) -> bool:
     """Return whether a sentence is neither taken back nor doubted in its message, nor the one that does so."""
-    before = own[number - 1].bare if number else ""
-    return not own[number].is_withdrawn and not vetoes.takes_back_before(own[number].bare, before)
+    text, before = own[number].bare, own[number - 1].bare if number else ""
+    # “We don't use Kafka any more” says something itself.
+    only_takes_back = vetoes.takes_back_before(text, before) and not takes_back(text, before)
+    return not own[number].is_withdrawn and not only_takes_back

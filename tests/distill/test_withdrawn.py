@@ -40,6 +40,8 @@ KEPT = (
     f"{ORDER} Thanks, that was all.",
     f"{ORDER} No idea why the hook misses it.",
     f"{ORDER} No exceptions.",
+    f"{ORDER} if it fails call me",
+    f"{ORDER} The rule that Tom wrote was about something else.",
     f"{ORDER} Never amend either.",
     f"{ORDER} But don't touch the dump.",
     f"{ORDER} Is the key on this machine?",
