@@ -45,12 +45,14 @@ _DEMONSTRATIVES, _WRONG = list_folded("demonstratives"), list_folded("judged wro
 _WAS = list_folded("was")
 _COPULAS = list_folded("copulas") | _WAS | {"s", "should", "re"}
 _AT_LEAST = frozenset({"at", "least"})
+_TELLS = list_folded("third person of say")
 _OR, _HEDGES = list_folded("or"), list_folded("hedges")
 _CONDITIONS, _LIMITS = list_folded("conditions"), list_folded("limiting")
 _EXCEPTING = list_folded("excepting") | {"unless", "until"}
 _ADVERSATIVES, _FREQUENCIES = list_folded("adversatives"), list_folded("frequencies")
 _ANSWERS = list_folded("assents") | list_folded("corrections") | _BEFORE_ORDER
-_APOSTROPHE = re.compile(r"['’]")
+_APOSTROPHE, _NOT = re.compile(r"['’]"), re.compile(r"n['’]t\Z")
+_NO = list_folded("bare noes") | {"no", "non", "nein", "nao", "nie", "нет"}
 _CAN_ENDINGS = ("able", "ible", "bar", "abile", "avel", "optional")
 _SUBJECT_WITHIN, _CLAUSES_READ, _ALTERNATIVE_WORDS_MAX = 4, 2, 2
 _SETTLING = list_folded("settling verbs")
@@ -225,12 +227,14 @@ def withdraws(following: str, sentence: str) -> bool:
         or _limits(tokens, head, is_whole=len(clauses) == 1)
         or _offers(head, clauses[0], is_asked=following.rstrip().endswith("?"))
         or _speaks_of_that(head, following)
+        or head[0] in _TELLS
     )
 
 
 def _read_head(text: str) -> tuple[list[str], list[str]]:
     """Return the folded words of a sentence, elisions apart; and the same without what only leads to it: “well, actually”."""
-    tokens = [part for one in words(text) for part in _APOSTROPHE.split(fold(one)) if part]
+    folded = (_NOT.sub("", fold(word)) for word in words(text))
+    tokens = [part for one in folded for part in _APOSTROPHE.split(one) if part]
     begins = next((n for n, one in enumerate(tokens) if one not in _BEFORE_ORDER), 0)
     return tokens, tokens[begins:]
 
@@ -245,6 +249,8 @@ def _forgets(clause: str) -> bool:
 def _says_only_no(clause: str) -> bool:
     """Return whether a clause denies or doubts, and says nothing else: “no, sorry”, “not sure”, “maybe”."""
     tokens = [fold(word) for word in words(clause)]
+    if tokens[-1] in _NO and len(tokens) <= _CLAUSES_READ:  # “actually no”
+        return True
     open_words = polarity.NEGATION_WORDS | _HEDGES
     return not open_words.isdisjoint(tokens) and all(
         one in open_words | _ANSWERS or is_stop_word(one) for one in tokens
