@@ -41,13 +41,18 @@ _CORRECTIONS = list_folded("corrections") | list_folded("bare noes") | {"stop"}
 TAKING_BACK_WITHIN = 2
 """Sentences of the message after an answer that may take it back."""
 _DISREGARDING = _TAKING_BACK | list_folded("verbs that disregard")
-DEMONSTRATIVES, _WRONG = list_folded("demonstratives"), list_folded("judged wrong")
-_WAS, _COPULAS = list_folded("was"), list_folded("copulas") | {"s", "should", "re"}
+_DEMONSTRATIVES, _WRONG = list_folded("demonstratives"), list_folded("judged wrong")
+_WAS = list_folded("was")
+_COPULAS = list_folded("copulas") | _WAS | {"s", "should", "re"}
+_AT_LEAST = frozenset({"at", "least"})
+_TELLS = list_folded("third person of say")
 _OR, _HEDGES = list_folded("or"), list_folded("hedges")
 _CONDITIONS, _LIMITS = list_folded("conditions"), list_folded("limiting")
+_EXCEPTING = list_folded("excepting") | {"unless", "until"}
 _ADVERSATIVES, _FREQUENCIES = list_folded("adversatives"), list_folded("frequencies")
 _ANSWERS = list_folded("assents") | list_folded("corrections") | _BEFORE_ORDER
-_APOSTROPHE = re.compile(r"['’]")
+_APOSTROPHE, _NOT = re.compile(r"['’]"), re.compile(r"n['’]t\Z")
+_NO = list_folded("bare noes") | {"no", "non", "nein", "nao", "nie", "нет"}
 _CAN_ENDINGS = ("able", "ible", "bar", "abile", "avel", "optional")
 _SUBJECT_WITHIN, _CLAUSES_READ, _ALTERNATIVE_WORDS_MAX = 4, 2, 2
 _SETTLING = list_folded("settling verbs")
@@ -213,9 +218,7 @@ def withdraws(following: str, sentence: str) -> bool:
     It begins with a bare no, corrects itself, asks about what was said, offers something else, says what “that” was, or limits it.
     """
     clauses = [clause for clause in polarity.CLAUSE_BREAK.split(following) if words(clause)]
-    tokens = [part for one in words(following) for part in _APOSTROPHE.split(fold(one)) if part]
-    begins = next((n for n, one in enumerate(tokens) if one not in _BEFORE_ORDER), 0)
-    head = tokens[begins:]
+    tokens, head = _read_head(following)
     return bool(head) and (
         WORDS["corrects itself"].search(following) is not None
         or takes_back(following, sentence)
@@ -224,7 +227,16 @@ def withdraws(following: str, sentence: str) -> bool:
         or _limits(tokens, head, is_whole=len(clauses) == 1)
         or _offers(head, clauses[0], is_asked=following.rstrip().endswith("?"))
         or _speaks_of_that(head, following)
+        or head[0] in _TELLS
     )
+
+
+def _read_head(text: str) -> tuple[list[str], list[str]]:
+    """Return the folded words of a sentence, elisions apart; and the same without what only leads to it: “well, actually”."""
+    folded = (_NOT.sub("", fold(word)) for word in words(text))
+    tokens = [part for one in folded for part in _APOSTROPHE.split(one) if part]
+    begins = next((n for n, one in enumerate(tokens) if one not in _BEFORE_ORDER), 0)
+    return tokens, tokens[begins:]
 
 
 def _forgets(clause: str) -> bool:
@@ -237,6 +249,8 @@ def _forgets(clause: str) -> bool:
 def _says_only_no(clause: str) -> bool:
     """Return whether a clause denies or doubts, and says nothing else: “no, sorry”, “not sure”, “maybe”."""
     tokens = [fold(word) for word in words(clause)]
+    if tokens[-1] in _NO and len(tokens) <= _CLAUSES_READ:  # “actually no”
+        return True
     open_words = polarity.NEGATION_WORDS | _HEDGES
     return not open_words.isdisjoint(tokens) and all(
         one in open_words | _ANSWERS or is_stop_word(one) for one in tokens
@@ -245,10 +259,12 @@ def _says_only_no(clause: str) -> bool:
 
 def _limits(tokens: Sequence[str], head: Sequence[str], *, is_whole: bool) -> bool:
     """Return whether a sentence only limits what was said: “only if …”, “but not on Fridays”."""
-    is_condition = is_whole and head[0] in _CONDITIONS | _LIMITS
+    is_condition = head[0] in _EXCEPTING or (
+        head[0] in _LIMITS and not _CONDITIONS.isdisjoint(head[1:2])
+    )
     denied = tokens[1] if tokens[0] in _ADVERSATIVES and len(tokens) > 1 else ""
     is_exception = polarity.is_negation(denied) and denied not in _FREQUENCIES
-    return is_exception or (is_condition and not _CONDITIONS.isdisjoint(head[:_CLAUSES_READ]))
+    return is_exception or (is_condition and is_whole)
 
 
 def _offers(head: Sequence[str], clause: str, *, is_asked: bool) -> bool:
@@ -257,13 +273,29 @@ def _offers(head: Sequence[str], clause: str, *, is_asked: bool) -> bool:
     return head[0] in _OR and (is_short or is_asked or not _HEDGES.isdisjoint(head))
 
 
+def _find_that(head: Sequence[str]) -> int | None:
+    """Find the “that” which is the subject of a sentence: “that was …”, “is that …?”, and not “the rule that …”."""
+    before = itertools.takewhile(lambda one: one not in _DEMONSTRATIVES, head)
+    ahead = list(itertools.islice(before, _SUBJECT_WITHIN))
+    return (
+        len(ahead)
+        if len(ahead) < len(head) and _COPULAS.union(_OR, _AT_LEAST).issuperset(ahead)
+        else None
+    )
+
+
+def begins_with_that(text: str) -> bool:
+    """Return whether a sentence has as its subject what was just said: “that's what …”."""
+    return _find_that(_read_head(text)[1]) is not None
+
+
 def _speaks_of_that(head: Sequence[str], following: str) -> bool:
     """Return whether a sentence asks whether that is so, or says that it was, or is not, or is wrong."""
-    at = next((n for n, one in enumerate(head[:_SUBJECT_WITHIN]) if one in DEMONSTRATIVES), -1)
-    if at < 0:
+    at = _find_that(head)
+    if at is None:
         return False
     near, behind = head[max(0, at - 1) : at + 3], head[at + 1 : at + 4]
-    verbs = _COPULAS.union(_WAS).intersection(near)
+    verbs = _COPULAS.intersection(near)
     if following.rstrip().endswith("?"):
         return at <= 1 and bool(verbs)
     is_end = not (polarity.ANAPHORS | {"s"}).isdisjoint(behind)  # “that was all”

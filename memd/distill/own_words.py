@@ -12,6 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from memd.belief import polarity
+from memd.belief.later import takes_back
 from memd.caches import cached
 from memd.distill import text as sentences
 from memd.distill import vetoes
@@ -79,12 +80,19 @@ def read_own_sentences(message: str) -> tuple[OwnSentence, ...]:
             break
         own, follows = _read_block(block, number, follows, is_last=number + 1 == len(blocks))
         found += own
-    said = tuple(one.bare for one in found)
-    found = [replace(one, following=said[at:]) for at, one in enumerate(found, 1)]
+    found = [
+        replace(one, following=tuple(_list_following(one, found[at:])))
+        for at, one in enumerate(found, 1)
+    ]
     found = _leave_asked_text(found, blocks)
     if sum(len(sentence.text) for sentence in found) > _OWN_CHARACTERS_MAX:
         return ()
     return tuple(found)
+
+
+def _list_following(sentence: OwnSentence, rest: list[OwnSentence]) -> Iterator[str]:
+    """Yield what stands behind a sentence; of two with the same lead, `Decision: …`, each is a statement of its own."""
+    return (one.bare for one in rest if not one.lead or one.lead != sentence.lead)
 
 
 def _leave_asked_text(own: list[OwnSentence], blocks: list[list[Line]]) -> list[OwnSentence]:
@@ -509,5 +517,7 @@ def select_assertions(own: Sequence[OwnSentence]) -> list[OwnSentence]:
 
 def is_firm(own: Sequence[OwnSentence], number: int) -> bool:
     """Return whether a sentence is neither taken back nor doubted in its message, nor the one that does so."""
-    before = own[number - 1].bare if number else ""
-    return not own[number].is_withdrawn and not vetoes.takes_back_before(own[number].bare, before)
+    text, before = own[number].bare, own[number - 1].bare if number else ""
+    # “We don't use Kafka any more” says something itself.
+    only_takes_back = vetoes.takes_back_before(text, before) and not takes_back(text, before)
+    return not own[number].is_withdrawn and not only_takes_back

@@ -10,10 +10,11 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from memd.belief.later import DEMONSTRATIVES, takes_back, withdraws
+from memd.belief.later import begins_with_that, takes_back, withdraws
 from memd.belief.polarity import WORDS
+from memd.caches import cached
 from memd.patterns import Table, compile_lazily
-from memd.text import fold, words
+from memd.text import words
 
 SPEECH = Table("distill/speech.toml")
 OPAQUE = "\ue000"
@@ -199,11 +200,12 @@ def is_ironic(text: str) -> bool:
     return SPEECH["irony"].search(text) is not None
 
 
-_ASIDE_WORDS_MAX, _SUBJECT_WITHIN = 6, 4
-"""Words of a sentence that only bounds what was said before it, “just for today”; the first, in which its subject stands."""
+_ASIDE_WORDS_MAX = 6
+"""Words of a sentence that only bounds what was said before it: “just for today”."""
 
 
-def is_withdrawn(sentence: str, following: Sequence[str]) -> bool:
+@cached(1_024)
+def is_withdrawn(sentence: str, following: tuple[str, ...]) -> bool:
     """Return whether a sentence, masked, is taken back or doubted, in its own words or by those that follow it in its message."""
     if SPEECH["either number"].search(sentence) or WORDS["corrects itself"].search(sentence):
         return True
@@ -218,8 +220,7 @@ def takes_back_before(following: str, sentence: str) -> bool:
 
 def _gives_away(following: str) -> bool:
     """Return whether a sentence says that the one before it was another's word, a joke, or for this time."""
-    first = map(fold, re.split(r"[\s'’]+", following)[:_SUBJECT_WITHIN])
-    is_about = not DEMONSTRATIVES.isdisjoint(first) or SPEECH["speaker"].match(following)
+    is_about = begins_with_that(following) or SPEECH["speaker"].match(following)
     is_short = len(words(following)) <= _ASIDE_WORDS_MAX and not following.endswith("?")
     is_aside = is_short and is_for_this_time(following)
     # “That's what the importer expects” gives a reason.

@@ -16,7 +16,8 @@ import anyio
 import anyio.to_thread
 
 from memd import log
-from memd.belief.checks import Rule, RuleCheck, list_rules
+from memd.belief.checked_rules import Rule, list_rules
+from memd.belief.checks import RuleCheck
 from memd.belief.standing import OF_FILE, PREFIX, find_branch, find_other_scope
 from memd.capture.project import read_branch
 from memd.errors import UNEXPECTED_ERRORS, MemdError

@@ -10,7 +10,7 @@ from os.path import normpath
 from pathlib import Path
 
 from memd.belief.changes import CHANGED_VALUE_RULE
-from memd.belief.checks import describe_checks, find_later_rule
+from memd.belief.checked_rules import describe_checks, find_later_rule
 from memd.belief.notes import Note, split_note
 from memd.belief.supersede import STOOD_RULE, describe_standing
 from memd.belief.values import ReplacedValue, describe_line, read_set_values

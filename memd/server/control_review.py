@@ -9,7 +9,7 @@ from typing import Any
 import anyio
 
 from memd.belief import rejections
-from memd.belief.checks import Rule, describe_checks, find_later_rule, list_rules, read_rules
+from memd.belief.checked_rules import Rule, describe_checks, find_later_rule, list_rules, read_rules
 from memd.belief.claims import statement_text
 from memd.belief.notes import split_note
 from memd.belief.standing import describe_scope
