@@ -596,6 +596,14 @@ async def test_a_task_is_told_with_the_words_that_it_was_done(vault):
     assert shown.count("he said since") == 1
 
 
+async def test_of_a_contradiction_of_the_user_with_himself_the_newest_comes_first(vault):
+    by_hand = {"kind": Kind.INSTRUCTION, "authority": Authority.USER_HAND}
+    older = vault.put("Letters are written in Danish", days_ago=40, **by_hand)
+    newer = states(vault, "Letters are written in Faroese again", days_ago=2)
+    vault.contradicts(newer, older)
+    assert await vault.ids() == [newer, older]
+
+
 async def test_no_number_of_a_lesser_voice_displaces_what_the_user_said(vault):
     rule = vault.put("Never write to the ledger by hand", kind=Kind.INSTRUCTION, days_ago=400)
     vault.db.write_now(lambda tx: summaries.pin_summary(tx, rule, NOW))
