@@ -121,6 +121,8 @@ def choose_candidates(
         _fill_budget(leading, room, int(budget * _LEADING_SHARE))
     reserved = sum(room.price(queue, one) for queue in work[:1] for one in queue.waiting[:1])
     _fill_standing(standing, room, reserved, now)
+    for queue in standing:
+        queue.chosen = _pair_contradictions(queue.chosen)
     _fill_budget([*leading, *work], room)
     return [choice for queue in queues for choice in _list_choices(queue, now)]
 
@@ -168,14 +170,25 @@ def _order_group(group: CandidateGroup, now: int) -> list[ContextCandidate]:
 
 
 def _pair_contradictions(ordered: Sequence[ContextCandidate]) -> list[ContextCandidate]:
-    """Put both sides of a contradiction next to each other, the greater authority first, in the better place of the two."""
+    """Put both sides of a contradiction next to each other, in the better place of the two."""
     waiting = {one.id: one for one in ordered}
     found: list[ContextCandidate] = []
     for one in ordered:
         sides = [waiting.pop(n) for n in (one.id, *one.contradicted_by) if n in waiting]
-        ids = {side.id for side in sides}
-        found += sorted(sides, key=lambda side: len(ids.intersection(side.overruled_by)))
+        found += _order_sides(sides)
     return found
+
+
+def _order_sides(sides: Sequence[ContextCandidate]) -> list[ContextCandidate]:
+    """Put the greater authority first, but of what the user said, typed or told by an agent, the newest."""
+    ids = {side.id for side in sides}
+
+    def measure(one: ContextCandidate) -> tuple[bool, bool, int, int, int]:
+        is_his = one.authority >= Authority.USER_TOLD and not one.author
+        overruled = 0 if is_his else len(ids.intersection(one.overruled_by))
+        return not one.is_pinned, not is_his, overruled, -one.at, -one.id
+
+    return sorted(sides, key=measure)
 
 
 # ── What says the same ───────────────────────────────────────────────────────────────────────────

@@ -39,6 +39,7 @@ _NEAR_WORDS = 4
 _FUNCTION_WORDS = ("is otherwise", "as of now", "goes on", "stays so", "only once", "only weighed")
 _TURNING_WORDS = ("is otherwise", "as of now", "gives up", "excess")
 _SHARED_MAX = 4
+_LETTER = re.compile(r"(?<=\w )[A-Z](?=\W*\Z|[,.;:)])")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*\w{0,2}\Z")
 
 
@@ -219,17 +220,18 @@ def _says_done(task: str, later: str) -> bool:
 
 
 def _gives_other_value(earlier: str, later: str) -> bool:
-    """Return whether both have numbers, or both days, and none in common."""
-    was, now = _read_values(earlier), _read_values(later)
-    return any(was[sort] and now[sort] and was[sort].isdisjoint(now[sort]) for sort in (0, 1))
+    """Return whether both have numbers, both days, or both a letter for a name, and none in common."""
+    pairs = zip(_read_values(earlier), _read_values(later), strict=True)
+    return any(was and now and was.isdisjoint(now) for was, now in pairs)
 
 
 @cached(_TEXTS_CACHED)
-def _read_values(text: str) -> tuple[frozenset[str], frozenset[str]]:
-    """The numbers of a text, and its days and months."""
+def _read_values(text: str) -> tuple[frozenset[str], ...]:
+    """The numbers of a text, its days and months, and the letters that end a clause as names: `copy B`."""
     tokens = [fold(word) for word in words(text)]
     numbers = frozenset(one for one in tokens if _NUMBER.match(one))
-    return numbers, _DAYS.intersection(one.removesuffix("s") for one in tokens)
+    days = _DAYS.intersection(one.removesuffix("s") for one in tokens)
+    return numbers, days, frozenset(_LETTER.findall(text))
 
 
 def _list_near(matter: Collection[str], later: str) -> list[str]:

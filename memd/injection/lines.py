@@ -66,7 +66,7 @@ _REST = re.compile(
 """The start of a part that the sentence does not need, unless that denies or sets a condition."""
 _PASSED, _FAILED = "→ ok", "→ failed"
 """How a body notes what came of a command."""
-_STATEMENT_WORDS_MIN = 3
+_STATEMENT_WORDS_MIN, _REMINDER_WORDS_MIN = 3, 2
 """Minimum content words of a statement that says what it is about; two suffice if one is a name."""
 _NAME = re.compile(r"(?<=\s)[A-Z]\w+|`")
 _WORDS_BEFORE_POINTER = 2
@@ -138,11 +138,14 @@ _SUBJECT = re.compile(r"^[^\s:][^:]{0,60}:\s+(?=\S)")
 
 
 @functools.lru_cache(TITLES_CACHED)
-def stands_alone(title: str) -> bool:
-    """Return whether a statement makes sense to a reader who has not seen what was said before it."""
+def stands_alone(title: str, least: int = _STATEMENT_WORDS_MIN) -> bool:
+    """Return whether a statement makes sense to a reader who has not seen what was said before it.
+
+    `least`: the content words that it has at least; of names and paths one less.
+    """
     bare = _LABEL.sub("", title)
     prose = _CODE.sub(" code ", bare)
-    least = _STATEMENT_WORDS_MIN - bool(_NAME.search(bare) or entities.entities_of_text(bare))
+    least -= bool(_NAME.search(bare) or entities.entities_of_text(bare))
     if "[REDACTED" in bare or count_content_words(bare) < least or _DEMONSTRATIVE.search(prose):
         return False
     pronoun = _PRONOUN.search(prose)
@@ -549,7 +552,9 @@ def _find_last_sessions(freshest: Iterable[ContextCandidate]) -> list[int | None
 
 
 def _why_statement_unfit(one: ContextCandidate, last: Sequence[int | None]) -> str | None:
-    if not stands_alone(one.title):
+    # What he asked to be reminded of was said to be understood later.
+    is_reminder = one.kind is Kind.TASK and one.authority >= Authority.USER_PROMPT
+    if not stands_alone(one.title, _REMINDER_WORDS_MIN if is_reminder else _STATEMENT_WORDS_MIN):
         return "it says nothing without what was said before it"
     if _DECLINED.search(one.title):
         return "it tells what was not done"

@@ -22,7 +22,7 @@ from memd.belief.values import describe_line, find_line, read_set_values
 from memd.distill.proof.reopening import leave_passed
 from memd.injection import lines, spoken
 from memd.injection.choice import DAY_MS, CandidateChoice, CandidateGroup
-from memd.injection.later import find_later, read_later_words
+from memd.injection.later import find_later, rate_later, read_later_words
 from memd.injection.learned import SAID_MAX, SaidSentence
 from memd.injection.moments import STARTS
 from memd.injection.working_tree import NO_GUIDES, Guides
@@ -219,7 +219,7 @@ def read_candidates(
     late = _choose_said(tx, here, allowed, left_out, prompts, now) if prompts and is_wanted else ()
     own = _read_own_words(tx, here, allowed, moment, now) if moment in ("compact", "resume") else ()
     late, own = (tuple(one for one in some if not guides.say(one.text)) for some in (late, own))
-    if prompts:
+    if is_first:
         late, allowed = _follow_later(tx, here, late, allowed, now)
     allowed = tuple(_drop_spoken(group, late) for group in allowed)
     return SessionCandidates(allowed, left_out, prompts, late, own)
@@ -239,14 +239,20 @@ def _follow_later(
     stated = [one for group in groups for one in group.candidates if _is_his(one, number)]
     since = min((*(one.at for one in late), *(one.at for one in stated)), default=now)
     later = read_later_words(spoken.read_later_prompts(tx, number, besides, since, now))
+    titles = read_later_words(tuple(SaidSentence(one.title, one.at) for one in stated))
 
     def tell(one: ContextCandidate) -> ContextCandidate:
         if not _is_his(one, number):
             return one
         new = find_later(one.title, one.at, later, is_task=one.kind is Kind.TASK)
-        if new is None or not spoken.leave_rejected(tx, [new], number):
+        if new is not None and spoken.leave_rejected(tx, [new], number):
+            return replace(one, caveat=f"he said since: “{new.text}”")
+        other = find_later(one.title, one.at, titles)
+        if other is None:
             return one
-        return replace(one, caveat=f"he said since: “{new.text}”")
+        there = (each for each in stated if each.at == other.at)
+        newer = max(there, key=lambda each: rate_later(one.title, each.title))
+        return replace(one, caveat=f"see #{newer.id}")
 
     told = (replace(one, candidates=tuple(map(tell, one.candidates))) for one in groups)
     return spoken.follow_later(tx, late, later, number), tuple(told)

@@ -596,6 +596,25 @@ async def test_a_task_is_told_with_the_words_that_it_was_done(vault):
     assert shown.count("he said since") == 1
 
 
+async def test_a_statement_is_told_with_the_later_one_that_gives_another_value(vault):
+    states(
+        vault, "The ferry is washed on Thursdays only, because the quay is free then", days_ago=9
+    )
+    newer = states(vault, "The ferry is washed on Tuesdays, because the quay is let", days_ago=4)
+    states(vault, "The dinghy is painted on Fridays", days_ago=3)
+    shown = (await vault.build()).text
+    assert f"the quay is free then (see #{newer})" in shown
+    assert shown.count("see #") == 1
+
+
+async def test_of_a_contradiction_of_the_user_with_himself_the_newest_comes_first(vault):
+    by_hand = {"kind": Kind.INSTRUCTION, "authority": Authority.USER_HAND}
+    older = vault.put("Letters are written in Danish", days_ago=40, **by_hand)
+    newer = states(vault, "Letters are written in Faroese again", days_ago=2)
+    vault.contradicts(newer, older)
+    assert await vault.ids() == [newer, older]
+
+
 async def test_no_number_of_a_lesser_voice_displaces_what_the_user_said(vault):
     rule = vault.put("Never write to the ledger by hand", kind=Kind.INSTRUCTION, days_ago=400)
     vault.db.write_now(lambda tx: summaries.pin_summary(tx, rule, NOW))

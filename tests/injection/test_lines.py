@@ -4,7 +4,7 @@ import pytest
 
 from memd.injection import lines
 from memd.injection.choice import CandidateGroup
-from memd.models import Kind
+from memd.models import Authority, Kind
 from memd.store.types import ContextCandidate
 from tests.indexed_vault import NOW
 from tests.tables import every_row
@@ -45,6 +45,14 @@ def test_a_statement_that_names_what_it_is_about_stands_alone(title):
 def test_a_statement_that_points_at_what_was_said_does_not(title):
     assert not lines.stands_alone(title)
     assert faults(make_candidate(1, title, Kind.DECISION))[1].startswith("it says nothing")
+
+
+def test_what_the_user_asked_to_be_reminded_of_stands_alone_however_short():
+    his = Authority.USER_PROMPT
+    asked = make_candidate(1, "Descale the boiler", Kind.TASK, authority=his)
+    pointing = make_candidate(2, "Do that boiler again", Kind.TASK, authority=his)
+    claimed = make_candidate(3, "Sweep the chimney", Kind.TASK)
+    assert set(faults(asked, pointing, claimed)) == {2, 3}
 
 
 def test_where_the_last_three_sessions_were_left_is_told_once_each():
