@@ -34,6 +34,7 @@ _COPULAS, _WAS = list_folded("copulas"), list_folded("was")
 _SAYING, _SOURCES = list_folded("saying"), list_folded("sources")
 _PAST, _SUPPOSITIONS, _IRREAL = map(list_folded, ("past", "suppositions", "irreal"))
 _ADVERSATIVES, _FREQUENCIES = list_folded("adversatives"), list_folded("frequencies")
+_EITHER, _OR, _OPTIONS = map(list_folded, ("either", "or", "things to choose from"))
 _HEDGES, _CAN_BE = list_folded("hedges"), list_folded("tells what can be")
 _FRENCH_VERBS = list_folded("French verbs")
 _ASSUMES = frozenset({"assuming"})
@@ -43,7 +44,7 @@ _COMPARING = frozenset({"over", "before", "after", "than"})
 """What they put in an order may stand far from them; else the next words count."""
 _ORDERING = list_folded("marks") | _COMPARING
 _CORRECTIONS = list_folded("corrections")
-ANAPHORS = list_folded("anaphors")
+_UNIVERSALS, ANAPHORS = list_folded("universals"), list_folded("anaphors")
 _INTERJECTIONS = list_folded("interjections")
 _WHEN = frozenset(map(fold, WORDS.rows["rule words"]["when"].split())) - {"where", "while"}
 _CONDITIONAL = _CONDITIONS | _WHEN | list_folded("beginnings of a condition")
@@ -55,6 +56,7 @@ _BOUND_BY = frozenset({"than", "often", "frequently"})
 _SAYING_BASE = list_folded("base of saying")
 _TEXT_VERBS = list_folded("verbs of text")
 _EXCEPTING, _TELLING = list_folded("excepting"), list_folded("orders to tell")
+_MAY, _MUST, _SELDOM = map(list_folded, ("permissions", "duties", "seldom"))
 _WORDING = list_folded("wording")
 _CONDITION_STEMS, _SHORT_CONDITION = 4, 2
 _REFLEXIVES = frozenset({"se", "als", "om"})
@@ -148,7 +150,7 @@ def find_lost_frame(sentence: str, text: str, *, is_done: bool = False) -> str:
     ):
         is_kept = told & supposes or any(map(is_irreal, told))
         return "" if is_kept else "that it is only supposed"
-    return _find_lost_mood(sentence, text, told, is_done=is_done)
+    return _find_lost_mood(sentence, tokens, text, told, is_done=is_done)
 
 
 def _is_said_by_others(tokens: list[str], told: set[str], about: frozenset[str]) -> bool:
@@ -180,11 +182,20 @@ def _is_own_verb(tokens: list[str], at: int) -> bool:
     return tokens[at - 1 : at] == ["on"] or not _FIRST_PERSON.isdisjoint(tokens[:at])
 
 
-def _find_lost_mood(sentence: str, text: str, told: set[str], *, is_done: bool) -> str:
-    """Name what makes a sentence less than a statement: it judges, wishes, or is about other words."""
+def _find_lost_mood(
+    sentence: str, tokens: list[str], text: str, told: set[str], *, is_done: bool
+) -> str:
+    """Name what makes a sentence less than a statement: it judges, weighs, wishes, or is about other words."""
+    if raised := _find_raised(sentence, set(tokens), told):
+        return raised
     judged = WORDS["judges"].search(sentence)
     if judged and fold(judged[1]) not in told:
         return f"that he calls it {judged[1]}"
+    heading, _, item = sentence.partition(":")
+    is_choice = bool(item) and not _OPTIONS.isdisjoint(map(fold, words(heading)))
+    ahead = list(itertools.dropwhile(lambda token: token not in _EITHER, tokens))[1:]
+    if (is_choice or not _OR.isdisjoint(ahead)) and not told & (_EITHER | _OPTIONS | _OR):
+        return "that he weighs it against something else"
     about = name_content(text)
     if not (is_done or any(map(is_irreal, told)) or told & (_HEDGES | _CAN_BE)):
         clauses = {clause: name_content(clause) & about for clause in CLAUSE_BREAK.split(sentence)}
@@ -201,6 +212,17 @@ def _find_lost_mood(sentence: str, text: str, told: set[str], *, is_done: bool) 
     )
     is_kept = is_own or not (named := name_content(lead)) or bool(named & about)
     return "" if is_kept else f"what “{lead}” says of it"
+
+
+def _find_raised(sentence: str, tokens: set[str], told: set[str]) -> str:
+    """Name the “may” of which a text makes a “must”, or the “sometimes” that it leaves out."""
+    is_order = has_negation(sentence) or any(
+        WORDS[name].search(sentence) for name in ("request", "please")
+    )
+    if told & _MUST and tokens & _MAY and not (is_order or tokens & (_MUST | _UNIVERSALS)):
+        return "that it only may be so"
+    is_lost = tokens & _SELDOM and not told & (_SELDOM | _HEDGES | _CAN_BE)
+    return "that it is so only at times" if is_lost else ""
 
 
 def _is_wished(clause: str) -> bool:
