@@ -10,7 +10,7 @@ from itertools import pairwise, takewhile
 
 from memd.belief import polarity
 from memd.belief.polarity import WORDS, list_folded, name_content
-from memd.text import fold, is_stop_word, languages_of, stem, words
+from memd.text import fold, is_stop_word, languages_of, split_sentences, stem, words
 
 _IDLE = list_folded("words of idle phrases")
 _PASSING, _BEGINNING = list_folded("passing"), list_folded("beginning of a time")
@@ -26,7 +26,7 @@ _FILLERS = (
     list_folded("fillers") | list_folded("interjections") | list_folded("limiting") | {"back"}
 )
 _ATTRIBUTES = _CONFINING | {"of", "from", "with", "without", "under", "over", "below", "above"}
-_PHRASE_WORDS, _NOUNS = 5, 2
+_PHRASE_WORDS, _NOUNS, _NAMED_WORDS_MIN = 5, 2, 3
 _OPPOSITES = tuple(
     pair.split("/")
     for pair in WORDS.rows["words"]["opposites"].split()
@@ -127,7 +127,9 @@ def find_swapped(sentence: str, text: str, own: str) -> str:
         )
         if theirs - all_own and ours - theirs:
             return f"“{min(ours - theirs)}”, and not “{min(theirs - all_own)}”"
-    return f"“{sentence}” in another order" if _mixes_clauses(sentence, text) else ""
+    if _mixes_clauses(sentence, text):
+        return f"“{sentence}” in another order"
+    return _find_other_name(sentence, text, known)
 
 
 def _mixes_clauses(sentence: str, text: str) -> bool:
@@ -138,6 +140,55 @@ def _mixes_clauses(sentence: str, text: str) -> bool:
     )
     is_same = name_content(sentence) == name_content(text) and len(ours) == len(theirs) > 1
     return is_same and any(not any(one <= other for other in ours) for one in theirs)
+
+
+def _list_frame(text: str) -> list[str]:
+    """The words of a text that steer it, without articles."""
+    folded = [fold(word) for word in words(text)]
+    return [word for word in folded if is_stop_word(word) and word not in _DETERMINERS]
+
+
+def _find_other_name(sentence: str, text: str, known: Sequence[str]) -> str:
+    """Return the name for which a text that is else the same has another, or the two that it exchanges."""
+    if other := _find_other_word(sentence, text, known):
+        return other
+    said, told = (_list_content(one) for one in (sentence, text))
+    keys, others = ([stem(fold(word)) for word in side] for side in (said, told))
+    if len(keys) != len(others) or len(keys) < _NAMED_WORDS_MIN:
+        return ""
+    differing = [at for at, pair in enumerate(zip(keys, others, strict=True)) if pair[0] != pair[1]]
+    if len(differing) == 1:
+        (at,) = differing
+        are_names = said[at][:1].isupper() and told[at][:1].isupper()
+        return f"“{said[at]}”" if are_names and fold(told[at]) not in known else ""
+    if len(differing) == 2:  # noqa: PLR2004  # one in the other's place
+        first, last = differing
+        is_exchanged = (keys[first], keys[last]) == (others[last], others[first])
+        # “A closed matter” for “if a matter is closed” puts it in other words.
+        is_exchanged &= _list_frame(sentence) == _list_frame(text)
+        between = keys[first + 1 : last]
+        is_one = len(split_sentences(sentence)) == 1
+        return (
+            f"“{said[first]} … {said[last]}” in this order"
+            if is_exchanged and between and is_one
+            else ""
+        )
+    return ""
+
+
+def _find_other_word(sentence: str, text: str, known: Sequence[str]) -> str:
+    """Return the word for which a text that is else the same, word for word, has one that the user did not say."""
+    said, told = ([fold(word) for word in words(one)] for one in (sentence, text))
+    differing = [pair for pair in zip(said, told, strict=False) if stem(pair[0]) != stem(pair[1])]
+    if len(said) != len(told) or len(differing) != 1:
+        return ""
+    ((one, other),) = differing
+    is_verb = one == next((word for word in said if not is_stop_word(word)), "")
+    idle = any(word in _FILLERS or is_stop_word(word) for word in (one, other))
+    idle = idle or WORDS["please"].search(one) is not None
+    # In other scripts a verb may change its form anywhere.
+    is_other = f"{one}{other}".isascii() and not (is_verb or idle or other in known)
+    return f"“{one}”" if is_other else ""
 
 
 def _find_passing(sentence: str, text: str) -> str:
@@ -191,6 +242,10 @@ def _find_attribute(sentence: str) -> list[str]:
     if not is_subject or any(fold(word) in _FIRST_PERSON for word in head):
         return []
     return [word for word in head[at + 1 :] if fold(word) not in _DETERMINERS]
+
+
+def _list_content(text: str) -> list[str]:
+    return [word for word in words(text) if not is_stop_word(word)]
 
 
 def list_numbers(text: str) -> set[str]:
