@@ -130,7 +130,7 @@ def test_every_pair_that_the_notes_weights_were_learned_on_quotes_its_prompt_and
     assert {one["label"] for one in pairs} == {"honest", "false"}
     content = json.loads((ROOT / "memd/belief/fidelity.json").read_text("utf-8"))
     assert content["pairs"] == hashlib.sha256(packed).hexdigest()
-    assert content["notes"] == len(pairs)
+    assert content["english"]["notes"] + content["other"]["notes"] == len(pairs)
 
 
 def test_the_pairs_give_the_weights_of_what_was_said_later():
