@@ -7,10 +7,9 @@ nothing is concluded from it: the later words are told beside the earlier ones. 
 import functools
 import math
 import re
-from collections import Counter
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import chain
 
 from memd.belief.polarity import WORDS, is_negation, list_folded
 from memd.caches import cached
@@ -65,24 +64,23 @@ _ENDING = _list_stems(
 
 @dataclass(frozen=True, slots=True)
 class LaterWords:
-    """What the user typed: prompts with their matter, and how many of them have each of its stems."""
+    """What the user typed: prompts with their matter, and the places of those that have each of its stems."""
 
     prompts: Sequence[tuple[SaidSentence, Mapping[str, float]]]
-    counts: Mapping[str, int]
+    places: Mapping[str, Sequence[int]]
 
     def list_about(self, text: str, at: int) -> Iterator[SaidSentence]:
         """Yield what was said after a statement on the same matter and is more than the same words again."""
         mine, again = _name_main_matter(text), normalised(text)
         rare = max(_RARE_MIN, _RARE_SHARE * len(self.prompts))
-        telling = {one for one in mine if 0 < self.counts.get(one, 0) <= rare}
-
-        def is_about(matter: Collection[str]) -> bool:
-            return not telling.isdisjoint(matter) and _is_one_matter(mine, matter)
-
-        for prompt, whole in self.prompts:
-            if prompt.at > at and is_about(whole):
+        found = {one: self.places.get(one, ()) for one in mine}
+        telling = {one for one, places in found.items() if 0 < len(places) <= rare}
+        for place in sorted({place for one in telling for place in found[one]}):
+            prompt, whole = self.prompts[place]
+            if prompt.at > at and _is_one_matter(mine, whole):
                 for part, matter in _split_prompt(prompt.text):
-                    if is_about(matter) and again not in normalised(part):
+                    is_about = not telling.isdisjoint(matter) and _is_one_matter(mine, matter)
+                    if is_about and again not in normalised(part):
                         yield replace(prompt, text=part)
 
 
@@ -90,8 +88,11 @@ class LaterWords:
 def read_later_words(prompts: tuple[SaidSentence, ...]) -> LaterWords:
     """Read the user's own words in these prompts."""
     read = [(one, _read_matter(one.text)) for one in prompts]
-    counts = Counter(chain.from_iterable(matter for _, matter in read))
-    return LaterWords(read, counts)
+    places: dict[str, list[int]] = defaultdict(list)
+    for place, (_, matter) in enumerate(read):
+        for one in matter:
+            places[one].append(place)
+    return LaterWords(read, dict(places))
 
 
 @functools.lru_cache(_PROMPTS_CACHED)
