@@ -69,8 +69,8 @@ def test_neither_questions_nor_pastes_nor_what_agents_say_are_the_users_words(sa
 
 
 def test_a_short_word_in_code_is_read_in_a_question_in_another_language(says, ask):
-    says("nie `git stash` hier benutzen, hab schon mal alles verloren")
-    said = ["nie `git stash` hier benutzen, hab schon mal alles verloren"]
+    says("hab mit `git stash` schon mal alles verloren")
+    said = ["hab mit `git stash` schon mal alles verloren"]
     assert texts(ask("may I use git stash?")) == said
 
 
