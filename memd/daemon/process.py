@@ -304,7 +304,8 @@ def describe_absence(paths: Paths, reason: str) -> dict[str, Any]:
     holder = find_lock_holder(paths.lock)
     if holder is not None:
         reason = (
-            f"a daemon (pid {holder.pid}) holds the vault but does not answer; it may be starting"
+            f"a daemon (pid {holder.pid}) holds the vault but does not answer; it may be starting;"
+            " if it hangs, `memd restart` starts another"
         )
     elif obstacle := find_config_error(paths) or _find_start_failure(paths):
         reason = obstacle

@@ -94,7 +94,9 @@ def _answers(
 ) -> bool:
     """Return whether a sentence has a word that no memory has, enough of the others, and something that was not asked."""
     shown = ShownText(sentence)
-    present = [word for word in asked if shown.share_of(word)[0] >= _PRESENT]
+    present = [
+        word for word in asked if shown.has_word(word) or shown.share_of(word)[0] >= _PRESENT
+    ]
     says_more = set(content_stems(sentence)) - set(content_stems(question))
     return (
         any(word in missing for word in present)

@@ -68,6 +68,12 @@ def test_neither_questions_nor_pastes_nor_what_agents_say_are_the_users_words(sa
     assert texts(ask("when is the regatta?")) == ["the regatta got moved to the 9th"]
 
 
+def test_a_short_word_in_code_is_read_in_a_question_in_another_language(says, ask):
+    says("hab mit `git stash` schon mal alles verloren")
+    said = ["hab mit `git stash` schon mal alles verloren"]
+    assert texts(ask("may I use git stash?")) == said
+
+
 def test_one_word_of_many_is_not_what_was_asked(says, ask):
     says("the harpsichord stays in the hall over winter")
     assert texts(ask("which strings does the harpsichord need for concert pitch tuning")) == []
