@@ -7,6 +7,7 @@ ended it.
 import re
 from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import accumulate
 
 from memd.belief.changes import StandingStatement, find_outdated
 from memd.belief.decide import changes_sentence
@@ -34,6 +35,8 @@ from memd.text import content_stems, first_word, one_line
 _SESSIONS, _PROMPTS = 10, 40
 _LATER_PROMPTS = 400
 """Of so many prompts the later words on what stands are looked for."""
+_LATER_CHARACTERS = 60_000
+"""Of these prompts, latest first, so much is read at most: it takes a tenth of a second at the first start."""
 _WORK_MAX = 200
 _LIKELY_FOR_EACH = 2
 """Likely sentences that are looked at for each that may be told: half of them steer, ask or were done."""
@@ -185,7 +188,9 @@ def read_later_prompts(
 ) -> tuple[SaidSentence, ...]:
     """What the user typed in a project since then, besides in one session, latest first."""
     span = since, now
-    return _leave_typed(events.last_prompts_in(tx, project_id, besides, span, _LATER_PROMPTS))
+    typed = _leave_typed(events.last_prompts_in(tx, project_id, besides, span, _LATER_PROMPTS))
+    sizes = accumulate(len(one.text) for one in typed)
+    return tuple(one for one, size in zip(typed, sizes, strict=True) if size <= _LATER_CHARACTERS)
 
 
 def read_own_words(  # noqa: PLR0913  # what is known besides
