@@ -166,6 +166,11 @@ def prove_note(tx: Connection, note: Summary, body: str, proof: Proof, now: int)
     links.add_edges(tx, [make_proof_edge(note.id, proof)])
 
 
+def mark_note(tx: Connection, note: Summary, body: str, now: int) -> None:
+    """Put into an agent's note what is known of the words that do not prove it."""
+    summaries.raise_authority(tx, note, note.authority, body, now)
+
+
 def make_proof_edge(number: int, proof: Proof) -> links.NewEdge:
     """The edge from a note to the event in which the user said the words that prove it."""
     about = {"about": proof.about, "about_event": proof.about_event_id} if proof.about else {}

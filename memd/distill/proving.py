@@ -132,7 +132,7 @@ def prove_waiting(tx: Connection, session_id: int, now: int) -> int:
             supersede.prove_note(tx, note, told.format(), found, now)
             proved += 1
         elif (marked := mark_unproved(parts, quoted, found)) != parts and not found.is_unknown:
-            summaries.raise_authority(tx, note, note.authority, marked.format(), now)
+            supersede.mark_note(tx, note, marked.format(), now)
     return proved
 
 
