@@ -26,7 +26,7 @@ from memd.patterns import compile_lazily
 from memd.store import judgments, links
 from memd.store.database import Connection
 from memd.store.types import SettingsEdge, SummaryHead
-from memd.text import content_stems, one_line, split_identifier, split_sentences
+from memd.text import content_stems, is_stop_word, one_line, split_identifier, split_sentences
 
 _CHARACTERS_MAX = 2_000
 """Of a memory's text, from its beginning."""
@@ -57,6 +57,9 @@ _CHANGE_STEMS = frozenset(
     )
 )
 _REQUEST = compile_lazily(r"^(?:asked|then|user|while): ", re.IGNORECASE)
+_NO_CHOICE = compile_lazily(
+    r"^\s*(?:why|when|who|was|were|did|had)\b|\bdifference\b", re.IGNORECASE
+)
 _STRONG = compile_lazily(r"v?\d+(?:\.\d+){2,}|.*[^\W\d_].*\s.*|--?[a-z][\w-]+|.*\w/\w.*")
 """A full version, a phrase, an option, a path: what does not stand in two places by chance."""
 _PLAIN_WORD = compile_lazily(r"[a-z]+")
@@ -155,6 +158,45 @@ def find_older_settings(
             if now != value and _is_older(one, newer):
                 found.setdefault(one.id, OlderValue(newer.id, f"{name} = {now}"))
     return found
+
+
+def find_older_alternatives(memories: Sequence[SummaryHead], text: str) -> dict[int, OlderValue]:
+    """Find, for `A or B?`, the memories with one of the names where a later memory of these has only the other.
+
+    Names drift (`clean`, `session cleanup`, `clean` again), and nobody tells of each change; the last use tells.
+    """
+    names = read_alternatives(text)
+    if not names:
+        return {}
+    having = [(one, [_contains_value(_text_of(one), name) for name in names]) for one in memories]
+    using = [(one, has.index(True)) for one, has in having if has.count(True) == 1]
+    found: dict[int, OlderValue] = {}
+    for one, which in using:
+        later = [other for other, _ in using if _is_older(one, other)]
+        newest = max(later, key=lambda other: (other.at, other.id), default=None)
+        used = next((its for other, its in using if other is newest), which)
+        if newest is not None and used != which:
+            found[one.id] = OlderValue(newest.id, names[used])
+    return found
+
+
+def read_alternatives(text: str) -> tuple[str, ...]:
+    """Read two names that share a part, if the question asks which of them holds; else empty."""
+    found = WORDS["alternatives"].search(text)
+    if found is None or asks_for_former(text) or _NO_CHOICE.search(text):
+        return ()
+    left, right = found["left"].split(), found["right"].split()
+    parts = _name_parts(right[0])
+    start = next((i for i, word in enumerate(left) if _name_parts(word) & parts), None)
+    if start is None:
+        return ()  # both may hold: `Linux or macOS`, `unit tests or integration tests`
+    return tuple(" ".join(words).strip("`\"'“”") for words in (left[start:], right))
+
+
+def _name_parts(word: str) -> frozenset[str]:
+    """The parts of a name by which two names may be of one thing: `retry_max` has `retry` and `max`."""
+    parts = {part.lower() for part in split_identifier(word.replace("-", "_"))} | {word.lower()}
+    return frozenset(part for part in parts if not is_stop_word(part) and part.isalpha())
 
 
 @functools.lru_cache(maxsize=_TEXTS_CACHED)

@@ -15,6 +15,7 @@ from memd.belief.values import (
     ReplacedValue,
     SetValues,
     asks_for_former,
+    find_older_alternatives,
     find_older_values,
     read_set_values,
 )
@@ -151,7 +152,9 @@ def find_precedence(
         if is_known and not is_users and _is_asked_about(one, known):
             pairs.append((one.newer_id, one.older_id))
     best = heads[:_TOLD_MAX]
-    for number, value in find_older_values(best, stems, relations.values.edges).items():
+    told = find_older_alternatives(best, parsed.question.text)
+    told |= find_older_values(best, stems, relations.values.edges)
+    for number, value in told.items():
         if number not in older:
             older[number] = [str(value)]
             pairs.append((value.newer_id, number))

@@ -1,5 +1,6 @@
 import pytest
 
+from memd.belief import values
 from memd.belief.values import asks_for_former
 from memd.models import EdgeType, Kind
 from memd.store import links
@@ -144,6 +145,40 @@ async def test_other_projects_have_values_of_their_own(library):
 )  # fmt: skip
 def test_a_question_for_what_was_before_is_told_from_others(question, is_former):
     assert asks_for_former(question) is is_former
+
+
+@every_row(
+    ("text", "names"),
+    [
+        ("What do I call to tidy up, vault clean or vault session cleanup?", ("vault clean", "vault session cleanup")),
+        ("Postgres 15 or Postgres 16?", ("Postgres 15", "Postgres 16")),
+        ("Is the flag called `--dry-run` or `--dry`?", ("--dry-run", "--dry")),
+        ("does it run on Linux or macOS?", ()),
+        ("unit tests or integration tests?", ()),
+        ("as a string or a boolean?", ()),
+        ("why was it vault clean or vault cleanup?", ()),
+        ("Should the file be committed or ignored?", ()),
+    ],
+)  # fmt: skip
+def test_a_question_may_ask_which_of_two_names_of_one_thing_holds(text, names):
+    assert values.read_alternatives(text) == names
+
+
+async def test_of_two_names_the_one_that_was_used_last_comes_first(db):
+    library = IndexedVault(db)
+    renamed = library.put(
+        "Agreed: the command is vault session cleanup now, to tidy up orphaned data", days_ago=30
+    )
+    last = library.put("Documented that vault clean tidies what was left behind", days_ago=2)
+    both = library.put("Compared vault clean with vault session cleanup", days_ago=1)
+    question = "What is the command to tidy up orphaned data, vault clean or vault session cleanup?"
+    answer = await library.ask(question)
+    ids = [hit.summary.id for hit in answer.hits]
+    assert ids.index(last) < ids.index(renamed)
+    marks = {hit.summary.id: hit.older_value for hit in answer.hits}
+    assert marks == {renamed: f"older value; now: vault clean (#{last})", last: None, both: None}
+    asked = "Was it vault clean or vault session cleanup before?"
+    assert all(hit.older_value is None for hit in (await library.ask(asked)).hits)
 
 
 @pytest.mark.parametrize(
