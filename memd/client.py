@@ -19,13 +19,10 @@ from typing import Any, Self
 
 from memd import errors
 from memd.errors import BadRequest, Broken, MemdError, Unreachable
-from memd.paths import LINE_BYTES_MAX, is_mine
+from memd.paths import LINE_BYTES_MAX, PING, SILENCE_S, is_mine
 
 TIMEOUT_S = 30.0
-SILENCE_S = 10.0
-"""Seconds without an answer after which the daemon is pinged on another connection, and that its answer to this may take."""
 _CHUNK_BYTES = 65_536
-_PING = b'{"jsonrpc":"2.0","id":1,"method":"memd/ping"}\n'
 _HANGS = (
     "memd does not answer (it hangs or is overloaded), so this may or may not have been done;"
     " `memd status` says more"
@@ -175,7 +172,7 @@ class Client:
         probe.settimeout(SILENCE_S)
         try:
             probe.connect(self._path)
-            probe.sendall(_PING)
+            probe.sendall(PING)
             probe.recv(1)
         except (BlockingIOError, TimeoutError):
             return False

@@ -14,6 +14,9 @@ SOCKET_PATH_MAX = 100
 """Bytes. The kernel takes 107 on Linux and 103 on macOS."""
 LINE_BYTES_MAX = 4 * 1024 * 1024
 """Bytes of one message on the socket. The daemon refuses a longer line, so no client sends one."""
+SILENCE_S = 10.0
+"""Seconds without a word after which a daemon that has calls open is pinged on another connection, and that its answer may take."""
+PING = b'{"jsonrpc":"2.0","id":1,"method":"memd/ping"}\n'
 VAULT_DEFAULT = "default"
 _EPERM, _ENOENT = 1, 2
 _SHORT_BASE_MAX = 40

@@ -17,14 +17,12 @@ from _socket import AF_UNIX, SHUT_WR, SOCK_STREAM, socket
 
 from memd import launcher
 from memd.mcp_relay import LineCutter, LongLine, McpRelay, State, quote_json
-from memd.paths import LINE_BYTES_MAX, VAULT_DEFAULT, Paths, is_inside, is_mine
+from memd.paths import LINE_BYTES_MAX, PING, SILENCE_S, VAULT_DEFAULT, Paths, is_inside, is_mine
 
 WAIT_S = 10.0
 """Seconds to wait for the daemon at the start."""
 QUEUE_S = 20.0
 """Seconds that a request waits for a daemon that went away, or that the proxy has started."""
-SILENCE_S = 10.0
-"""Seconds of silence after which a daemon that has calls open is pinged on another connection, and that its answer may take."""
 STOPPED_S = 3.0
 """The same after `memd stop`: `memd start` may follow it at once."""
 START_AFTER_S = 1.0
@@ -40,7 +38,6 @@ _CATCH_UP_S = 0.05
 _CHUNK_BYTES = 65_536
 _PENDING_BYTES_MAX = 262_144
 """Bytes that may wait in one direction before we stop reading what is to follow them."""
-_PING = b'{"jsonrpc":"2.0","id":1,"method":"memd/ping"}\n'
 _PIPE_BYTES = 4_096
 """Bytes that a pipe ready for writing takes without blocking (PIPE_BUF)."""
 
@@ -208,7 +205,7 @@ class _DaemonFinder:
         probe = self._connect()
         if probe is not None:
             try:
-                probe.send(_PING)
+                probe.send(PING)
             except OSError:
                 probe.close()
                 return None

@@ -9,7 +9,6 @@ from memd.injection.learned import SaidSentence
 from memd.injection.spoken import leave_rejected
 from memd.machine_text import USER, find_prompt_origin, is_machine_text
 from memd.models import Event
-from memd.patterns import compile_lazily
 from memd.recall.query import phrase_expression, without_recency
 from memd.recall.types import Answer
 from memd.recall.verdict import QuestionWord, ShownText, read_words
@@ -19,7 +18,6 @@ from memd.text import content_stems, fold, is_private, one_line, words
 
 SAID_MAX = 2
 _EVER = 2**62
-_ORDINAL_END = compile_lazily(r"\b\d{1,2}\.$")
 _PROMPTS_READ_MAX = 40
 _PROMPT_CHARACTERS_MAX = 4_000
 _CHARACTERS_MAX = 200
@@ -68,7 +66,7 @@ def find_said(
         session = projects.session(tx, prompt.session_id)
         if session is None or (session.key == asking and _is_last(tx, prompt)):
             continue
-        for sentence in _read_sentences(typed):
+        for sentence in (one.text for one in read_own_sentences(typed)):
             if len(found) < SAID_MAX and _answers(sentence, question, asked, missing):
                 one = SaidSentence(
                     one_line(sentence, _CHARACTERS_MAX), prompt.at, prompt.session_id
@@ -76,17 +74,6 @@ def find_said(
                 if leave_rejected(tx, [one], session.project_id):
                     found.setdefault(one.text, SaidAside(one.text, one.at, session.title or ""))
     return tuple(found.values())
-
-
-def _read_sentences(typed: str) -> list[str]:
-    """Read the user's own sentences; the dot of an ordinal, as in `the 30. april`, ends none."""
-    found: list[str] = []
-    for one in read_own_sentences(typed):
-        if found and _ORDINAL_END.search(found[-1]):
-            found[-1] += f" {one.text}"
-        else:
-            found.append(one.text)
-    return found
 
 
 def _answers(
