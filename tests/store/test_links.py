@@ -123,6 +123,7 @@ def test_no_question_about_the_end_of_an_edge_walks_through_all_edges(db):
             links.drop_orphan_nodes(tx, [("file", "/a.py")])
             links.neighbours(tx, "event", "1")
             judgments.contradicting_ids(tx, [1])
+            judgments.replaced_beside(tx, [1])
             links.has_edge_to(tx, "file", "/a.py", [1])
             links.files_of_session(tx, 1)
         finally:
@@ -132,7 +133,7 @@ def test_no_question_about_the_end_of_an_edge_walks_through_all_edges(db):
         ]
 
     found = [line for line in db.write_now(work) if "edges" in line or " e " in line]
-    assert len(found) >= 9
+    assert len(found) >= 11
     assert all("_id=?" in line for line in found), found
 
 
