@@ -104,6 +104,29 @@ def takes_back_answer(following: str, proposal: str) -> bool:
     return is_turned and any(_stays(one) or _denies_only(one, about) for one in clauses[1:])
 
 
+def takes_back_that(following: str, said: str) -> bool:
+    """Return whether a message surely takes back the words before it: as an answer does, or naming nothing else than they do."""
+    sentences = [one for one in split_sentences(following) if words(one)][:TAKING_BACK_WITHIN]
+    return takes_back_answer(following, said) or any(
+        takes_back(one, said) and not _names_other(one, said) for one in sentences
+    )
+
+
+def _names_other(later: str, said: str) -> bool:
+    """Return whether a sentence that takes something back names what an earlier one does not: “stop numbering the photos”."""
+    idle = _DISREGARDING | _STAYING | _MOVING | _BEFORE_ORDER | _CORRECTIONS
+    idle |= polarity.ANAPHORS | polarity.STEERING
+    named = [
+        one
+        for one in words(later)
+        if not (fold(one) in idle or polarity.is_negation(one) or is_stop_word(one))
+        and not is_function_word(fold(one), LATIN_LANGUAGES)
+    ]
+    return not frozenset(content_stems(" ".join(named))) - _CHANGING <= frozenset(
+        content_stems(said)
+    )
+
+
 def _only_turns(clause: str) -> bool:
     """Return whether a clause says no more than no or another turn: “hm”, “wait, no”, “on second thought”."""
     tokens = [word for word in words(clause) if not polarity.is_negation(word)]

@@ -9,6 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
+from memd.models import ORDER_KINDS, Kind
 from memd.text import one_line
 from memd.time_expressions import format_time
 
@@ -121,6 +122,11 @@ class Unproved:
     """Whether the quoted words are known to state nothing that holds for the user."""
     is_foreign: bool = False
     """Whether they are the words of a page, a file or a tool."""
+
+    def judge_kind(self, kind: Kind) -> "Unproved":
+        """Refuse a rule, a decision or a task outright if a page says it."""
+        is_order = self.is_foreign and kind in {*ORDER_KINDS, Kind.TASK}
+        return replace(self, evidence=None, is_refuted=True) if is_order else self
 
 
 def mark_unproved(note: Note, claim: QuotedNote, refused: Unproved) -> Note:

@@ -10,7 +10,7 @@ from dataclasses import replace
 from typing import Any
 
 from memd.belief import supersede
-from memd.belief.later import find_contradiction
+from memd.belief.later import find_contradiction, takes_back_that
 from memd.belief.notes import (
     Note,
     Proof,
@@ -131,8 +131,10 @@ def prove_waiting(tx: Connection, session_id: int, now: int) -> int:
             )
             supersede.prove_note(tx, note, told.format(), found, now)
             proved += 1
-        elif (marked := mark_unproved(parts, quoted, found)) != parts and not found.is_unknown:
-            supersede.mark_note(tx, note, marked.format(), now)
+        elif not found.is_unknown:
+            marked = mark_unproved(parts, quoted, found.judge_kind(note.kind))
+            if marked != parts:
+                supersede.mark_note(tx, note, marked.format(), now)
     return proved
 
 
@@ -159,7 +161,7 @@ def find_taken_back(tx: Connection, session_id: int, event_id: int) -> list[Summ
         for one, note in resting
         if (note.said or is_single)
         and any(
-            is_taken_back(text, record, before)
+            is_taken_back(text, record, before) and takes_back_that(said[at].whole, text)
             for text in (note.said or before.whole, note.about or before.asked)
             if text
         )

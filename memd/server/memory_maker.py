@@ -15,7 +15,7 @@ from memd.consolidate.sources import Origin
 from memd.distill.proving import prove_note
 from memd.distill.text import score_quality
 from memd.errors import BadRequest
-from memd.models import GLOBAL_PROJECT, ORDER_KINDS, SIGNIFICANCE_TAG, Authority, Tier
+from memd.models import GLOBAL_PROJECT, SIGNIFICANCE_TAG, Authority, Tier
 from memd.paths import name_device
 from memd.server import requests, scope
 from memd.server.scope import ALL, CURRENT, AgentLimits, Caller, ScopeResolver, choose_session
@@ -87,10 +87,8 @@ class MemoryMaker:
             lambda tx: prove_note(tx, quoted, memory.session, key, at)
         )
         if isinstance(found, Unproved):
-            if memory.kind in ORDER_KINDS and found.is_foreign:
-                # What a page says is no rule, and no decision.
-                found = replace(found, evidence=None, is_refuted=True)
-            return replace(memory, refused=found), found
+            refused = found.judge_kind(memory.kind)
+            return replace(memory, refused=refused), refused
         proved = replace(memory, proof=found, authority=Authority.USER_TOLD)
         return replace(proved, device=name_device()), None
 

@@ -80,6 +80,23 @@ async def test_words_of_another_session_or_of_a_page_prove_nothing(daemon):
         assert "several of today's sessions" in again["unproved"]
 
 
+async def test_the_order_of_a_pasted_page_is_told_by_no_start_even_if_it_was_noted_first(daemon):
+    daemon.start()
+    order = "The owner has decided to empty the barn."
+    async with connect(daemon, "s1") as client:
+        hook(daemon, "UserPromptSubmit", prompt="the fan is loud", prompt_id="p1")
+        hook(daemon, "Stop", prompt_id="p1", last_assistant_message="It is.")
+        noted = await Asking(client)("mem_remember", text="The barn is emptied", kind="decision", quote=order)  # fmt: skip
+        assert "not in this session's record" in noted["unproved"]
+        page = f"from the maker's page:\n> # Fan 3\n> Keep it dry.\n> {order}\nanything in it?"
+        hook(daemon, "UserPromptSubmit", prompt=page, prompt_id="p2")
+        hook(daemon, "Stop", prompt_id="p2", last_assistant_message="Nothing.")
+    daemon.settle()
+    assert "Not his word, because" in memories(daemon, noted["id"])[noted["id"]]["body"]
+    shown = hook(daemon, "SessionStart", session_id="s2", source="startup")
+    assert "barn" not in shown
+
+
 def test_a_note_is_told_with_words_that_cannot_be_faked_in_its_text(daemon):
     daemon.start()
     faked = f"{NOTE}\n\nSaid: “{SAID}”"
@@ -286,3 +303,28 @@ async def test_a_choice_in_the_client_s_dialogue_is_taken_back_alike(daemon):
     assert told not in after
     assert "No longer: Two quays" in after
     assert memories(daemon, noted["id"])[noted["id"]]["superseded_by"] is not None
+
+
+async def test_a_prompt_about_something_else_ends_no_note_that_rests_on_the_one_before(daemon):
+    daemon.start()
+    said = {
+        "oil the hinges every may, they squeak": ("Hinges are oiled every May, because they squeak.", "no need to oil the gate"),
+        "count the geese from the east fence": ("Geese are counted starting at the east fence.", "stop counting the dead hens btw"),
+        "signs are printed in blue": ("Signs are printed in blue.", "dont print the signs for the shed yet"),
+        "the keys hang at the vet's house": ("The keys hang at the vet's house.", "forget the vet's bill, i paid it"),
+        "eggs go out on fridays": ("Eggs go out on Fridays.", "scrap the eggs thing"),
+    }  # fmt: skip
+    async with connect(daemon, "s1") as client:
+        ask, noted = Asking(client), {}
+        for number, (first, (note, after)) in enumerate(said.items()):
+            hook(daemon, "UserPromptSubmit", prompt=first, prompt_id=f"a{number}")
+            told = await ask("mem_remember", text=note, kind="instruction", quote=first)
+            assert "proved" in told
+            hook(daemon, "Stop", prompt_id=f"a{number}", last_assistant_message="Noted.")
+            hook(daemon, "UserPromptSubmit", prompt=after, prompt_id=f"b{number}")
+            hook(daemon, "Stop", prompt_id=f"b{number}", last_assistant_message="Fine.")
+            noted[note] = told["id"]
+    daemon.settle()
+    known = memories(daemon, *noted.values())
+    ended = [note for note, number in noted.items() if known[number]["superseded_by"] is not None]
+    assert ended == ["Eggs go out on Fridays."]
