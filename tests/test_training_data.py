@@ -5,10 +5,13 @@ import hashlib
 import json
 import re
 import runpy
+import statistics
 from pathlib import Path
 
 import numpy as np
 import pytest
+
+from memd.belief.withdrawal import WITHDRAWN_MIN, rate_withdrawn
 
 ROOT = Path(__file__).parents[1]
 TRAINING = ROOT / "scripts" / "training"
@@ -131,6 +134,18 @@ def test_every_pair_that_the_notes_weights_were_learned_on_quotes_its_prompt_and
     content = json.loads((ROOT / "memd/belief/fidelity.json").read_text("utf-8"))
     assert content["pairs"] == hashlib.sha256(packed).hexdigest()
     assert content["english"]["notes"] + content["other"]["notes"] == len(pairs)
+
+
+def test_the_messages_that_the_weights_of_taking_back_were_learned_on_are_those_that_they_name():
+    packed = (TRAINING / "withdrawal.jsonl.gz").read_bytes()
+    pairs = [json.loads(line) for line in gzip.decompress(packed).decode("utf-8").splitlines()]
+    assert {one["label"] for one in pairs} == {"off", "on"}
+    content = json.loads((ROOT / "memd/belief/withdrawal.json").read_text("utf-8"))
+    assert content["pairs"] == hashlib.sha256(packed).hexdigest()
+    rated = {label: [] for label in ("off", "on")}
+    for one in pairs[::20]:
+        rated[one["label"]].append(rate_withdrawn(one["first"], one["then"]))
+    assert statistics.median(rated["off"]) > WITHDRAWN_MIN > statistics.median(rated["on"]) + 1
 
 
 def test_the_pairs_give_the_weights_of_what_was_said_later():

@@ -14,6 +14,7 @@ from itertools import islice
 from memd.belief.claims import parse_claims
 from memd.belief.later import TAKING_BACK_WITHIN, may_take_back
 from memd.belief.turns import may_end
+from memd.belief.withdrawal import WITHDRAWN_MIN, rate_withdrawn
 from memd.distill import text as sentences
 from memd.distill.episodes import AskedQuestion, EpisodeContext, Story, Utterance
 from memd.distill.orders import Wish, drop_place, read_order, read_wish
@@ -123,7 +124,11 @@ def draft_assertions(story: Story, context: EpisodeContext) -> list[Draft]:
 def _draft_sentences(said: Utterance, story: Story, context: EpisodeContext) -> Iterator[Draft]:
     """The sentences of a message that ask to be remembered, whole."""
     own = select_assertions(read_own_sentences(said.text))
-    found = ((sentence, read) for sentence in own if (read := read_sentence(sentence)))
+    found = (
+        (sentence, read)
+        for sentence in own
+        if (read := read_sentence(sentence)) and not _is_likely_withdrawn(sentence)
+    )
     for sentence, (form, kind) in islice(found, _SENTENCES_MAX):
         title = _clean(sentence.text[sentence.start :], form)
         if topic := _TOPIC.search(sentence.lead):
@@ -182,6 +187,16 @@ def read_sentence(  # noqa: C901, PLR0911, PLR0912  # a list of cases, in order
     if is_decided is None or _DATED.search(said):
         return _read_lasting(said)
     return DECIDED, Kind.DECISION
+
+
+def is_withdrawn_form(sentence: OwnSentence) -> bool:
+    """Return whether a sentence has a form, and what is said behind it most likely takes it back."""
+    return read_sentence(sentence) is not None and _is_likely_withdrawn(sentence)
+
+
+def _is_likely_withdrawn(sentence: OwnSentence) -> bool:
+    behind = " ".join(sentence.following[:TAKING_BACK_WITHIN])
+    return bool(behind) and rate_withdrawn(sentence.bare, behind) >= WITHDRAWN_MIN
 
 
 def _read_lasting(said: str) -> tuple[Form, Kind] | None:

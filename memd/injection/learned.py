@@ -13,6 +13,7 @@ from importlib import resources
 
 from memd.belief.polarity import has_negation
 from memd.caches import cached
+from memd.distill.assertions import is_withdrawn_form, read_sentence
 from memd.distill.own_words import OwnSentence, is_firm, read_own_sentences
 from memd.distill.vetoes import OPAQUE
 from memd.machine_text import is_machine_text
@@ -127,9 +128,16 @@ def choose_said(
         if len(chosen) == limit or rating == -math.inf:
             break
         is_known = is_told(one.text, (*known, *(other.text for other in chosen)))
-        if not is_known and is_firm(spoken, number):
+        if not is_known and is_firm(spoken, number) and not _is_withdrawn(spoken, number):
             chosen.append(one)
     return tuple(chosen)
+
+
+def _is_withdrawn(own: Sequence[OwnSentence], number: int) -> bool:
+    """Return whether a sentence of a form is likely taken back, or does no more than take back the one before it."""
+    if number and is_withdrawn_form(own[number - 1]) and read_sentence(own[number]) is None:
+        return True
+    return is_withdrawn_form(own[number])
 
 
 def is_told(text: str, lines: Iterable[str]) -> bool:

@@ -1,6 +1,6 @@
 """What its speaker takes back or doubts with his next words is neither kept nor told as said lately; what follows it harmlessly undoes nothing."""
 
-from memd.distill.assertions import read_sentence
+from memd.distill.assertions import is_withdrawn_form, read_sentence
 from memd.distill.own_words import read_own_sentences, select_assertions
 from memd.injection.learned import SaidSentence, choose_said
 from tests.tables import every_row
@@ -39,6 +39,12 @@ WITHDRAWN = (
     "Nigdy nie usuwaj migracji. Nie, czekaj.",
     "Никогда не удаляй миграции. Нет, подожди.",
     "Non usare mai variabili globali. No aspetta, era l'altro progetto.",
+    "We decided to heat with pellets. nah forget pellets, plain wood",
+    f"{ORDER} hm no thats too slow, leave it",
+    "Remember that the crane is rented until May. or June, gotta ask",
+    "Never feed the swans! is what grandpa would say, feed them",
+    "Always count in dozens. (what the old baker did, we count by tens)",
+    "On a décidé d'élever des dragons mdr",
 )
 KEPT = (
     f"{ORDER} The old data has wrong prices.",
@@ -50,6 +56,9 @@ KEPT = (
     f"{ORDER} Never amend either.",
     f"{ORDER} But don't touch the dump.",
     f"{ORDER} Is the key on this machine?",
+    f"{ORDER} the shop had empty shelves otherwise. also fix the footer",
+    f"{ORDER} we forgot it twice and it cost us a weekend",
+    "We decided to heat with pellets. gas got too expensive, no way back",
     f"{ORDER} Now, is it possible to speed up the build?",
     f"{ORDER} That is what the importer expects.",
     f"{ORDER} This is not negotiable.",
@@ -62,7 +71,7 @@ KEPT = (
 
 def read(text):
     own = select_assertions(read_own_sentences(text))
-    return [one.text for one in own if read_sentence(one)]
+    return [one.text for one in own if read_sentence(one) and not is_withdrawn_form(one)]
 
 
 @every_row("text", WITHDRAWN)
