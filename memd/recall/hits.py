@@ -413,7 +413,8 @@ def _find_words(
     for begin in begins:
         place = lowered.find(begin)
         while place >= 0:
-            near.add(place)
+            if not (place and lowered[place - 1].isalpha()):
+                near.add(place)
             place = lowered.find(begin, place + 1)
     found: list[tuple[int, int, str]] = []
     end = 0

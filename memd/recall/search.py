@@ -173,6 +173,8 @@ def _drop_below(
         scores = candidates.scores_by_id()
         low |= {n: f"{_BELOW} {least:g}" for n in order.ids if scores[n] < least}
     low = {number: low[number] for number in order.ids if number in low}
+    if not low:
+        return order
     kept = [number for number in order.ids if number not in low]
     return replace(order, ids=kept, dropped={**order.dropped, **low})
 

@@ -267,7 +267,9 @@ class ShownText:
 
     def __init__(self, text: str) -> None:
         self._folded = fold(text)
-        self._tokens = {token: fold(token) for token in words(text)}
+        found = words(text)
+        folded = map(str.lower if text.isascii() else fold, found)
+        self._tokens = dict(zip(found, folded, strict=True))
         self._joined = "\n".join(self._tokens.values())
 
     @cached_property
@@ -314,9 +316,12 @@ class ShownText:
 
     def has_parts(self, own: str) -> bool:
         """Return whether a word stands there as two."""
-        if own not in self._line.replace(" ", ""):
-            return False
-        return any(self.has_phrase(f"{own[:cut]} {own[cut:]}") for cut in range(2, len(own) - 1))
+        pairs = ((own[:cut], own[cut:]) for cut in range(2, len(own) - 1))
+        return any(
+            self.has_phrase(f"{one} {other}")
+            for one, other in pairs
+            if other in self._folded and one in self._folded
+        )
 
     def _share_of_form(self, own: str) -> float:
         best = 0.0
