@@ -46,8 +46,8 @@ _GAP = " … "
 """Between sentences that do not follow each other."""
 _TOKEN = re.compile(r"[^\W_]+(?:\.\d+)*")
 """What may be a word or a version, found twice as quickly as by the index's own rules."""
-_FOREIGN = re.compile(r"[^\x00-\x7f]")
-"""A sign that may become a letter when its word is folded."""
+_FOREIGN = re.compile(r"[^\x00-\x7f–—‘’“”•…→]")
+"""A sign that may be another one when its text is folded."""
 
 
 # ── Order ────────────────────────────────────────────────────────────────────────────────────────
@@ -308,10 +308,16 @@ def _answer_within(sentences: Sequence[str], wanted: frozenset[str], limit: int)
     # Stemming is slow, and a word begins as its stem does, but for its last letter.
     begins = tuple(term[: max(len(term) - 1, 2)] for term in wanted)
     flat = [" ".join(sentence.split()) for sentence in sentences]
-    has = [frozenset(s for *_, s in _find_words(fold(one), wanted, begins)) for one in flat]
+    are_plain = [_FOREIGN.search(one) is None for one in flat]
+    words = [
+        _find_words(one if is_plain else fold(one), wanted, begins)
+        for one, is_plain in zip(flat, are_plain, strict=True)
+    ]
+    has = [frozenset(stemmed for *_, stemmed in own) for own in words]
     chosen = _choose_sentences(has, [len(sentence) for sentence in flat], limit)
-    if len(flat[chosen[0]]) > limit:
-        return _cut_around(flat[chosen[0]], wanted, begins, limit)
+    if len(flat[best := chosen[0]]) > limit:
+        found = words[best] if are_plain[best] else _find_words(flat[best], wanted, begins)
+        return _cut_around(flat[best], found, limit)
     line = ""
     for i in chosen:
         line += ("" if not line else " " if i - 1 in chosen else _GAP) + flat[i]
@@ -343,9 +349,8 @@ def _choose_sentences(
     return sorted(chosen)
 
 
-def _cut_around(sentence: str, wanted: frozenset[str], begins: tuple[str, ...], limit: int) -> str:
-    """The part of a long sentence with most of these stems, from clause to clause where that is possible."""
-    found = _find_words(sentence, wanted, begins)
+def _cut_around(sentence: str, found: Sequence[tuple[int, int, str]], limit: int) -> str:
+    """The part of a long sentence with most of these words, from clause to clause where that is possible."""
     room = limit - 2  # for the ellipses
     # A quarter stays for what stands before the words, as much for what follows them.
     reach = room * 3 // 4
