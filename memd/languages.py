@@ -168,7 +168,8 @@ def _has_telling_words(words: Sequence[str]) -> bool:
     found = set(words)
     telling = len(_TELLING_WORDS & found)
     if telling < _TELLING_MIN:
-        telling += sum(not _LETTER_LANGUAGES.keys().isdisjoint(word) for word in words)
+        others = [word for word in words if not word.isascii()]
+        telling += sum(not _LETTER_LANGUAGES.keys().isdisjoint(word) for word in others)
     if telling >= (_TELLING_MIN if len(words) > _WORDS_FEW else 1):
         return True
     function_words = _LANGUAGES_OF.keys() & found
@@ -198,10 +199,10 @@ def may_be_english(words: Sequence[str]) -> bool:
 def may_share_language(question: str, text: str) -> bool:
     """Whether nothing tells that a text is in another language than a question: then forms of words may be alike by chance."""
     asked = detect_question_languages(question.lower().split())
-    said = text.lower().split()
-    told = detect_text_languages(said)
     if not asked:
         return True
+    said = text.lower().split()
+    told = detect_text_languages(said)
     return bool(set(asked) & set(told)) if told else not (_ENGLISH - _AMBIGUOUS) & set(said)
 
 

@@ -468,7 +468,7 @@ def _make_change(frame: Clause, was: Clause, now: Clause, *, is_whole: bool = Tr
 
 
 _TURN_WORDS = r"now|no longer|any ?more|again|instead|after all|in place of"
-_TURNS = re.compile(rf"\b(?:{_TURN_WORDS}|since)\b", re.IGNORECASE)
+_TURNS = re.compile(rf"\b(?=[nais])(?:{_TURN_WORDS}|since)\b", re.IGNORECASE)
 """Function words that set what holds against what held before."""
 _SUBJECT_STEMS = 2
 """Among the first stems of the later statement one must be the older one's."""
@@ -531,9 +531,12 @@ def _pair_on_subject(
     `only_turning`: only those later ones that say that something turned.
     """
     having: defaultdict[str, list[StandingStatement]] = defaultdict(list)
-    for later in sorted(statements, key=lambda one: (one.at, one.id)):
+    in_order = sorted(statements, key=lambda one: (one.at, one.id))
+    wanted = [not only_turning or _TURNS.search(one.text) is not None for one in in_order]
+    while wanted and not wanted[-1]:  # stemming is slow, and few texts say that something turned
+        wanted.pop()
+    for later, is_wanted in zip(in_order, wanted, strict=False):
         stems = list_stems(later.text)
-        is_wanted = not only_turning or _read_content(later.text).turns
         for stem in stems[:_SUBJECT_STEMS] if is_wanted else ():
             yield from ((later, older) for older in having[stem])
         for stem in stems:

@@ -102,12 +102,15 @@ class TermDictionary:
         return sorted(uses, key=lambda n: (-uses[n], self.term(n) or ""))[:limit]
 
     def find_similar(self, word: str, edits: int) -> dict[int, int]:
-        """Return the numbers of the terms within this many edits of a word, and how many each is away."""
-        found = self._packed.find_similar(word, edits)
-        if self._fresh:
-            fresh = PackedTerms(b"", np.zeros(0, np.uint32), np.zeros(0, np.uint32))
-            found |= fresh.with_these(self._fresh).find_similar(word, edits)
-        return found
+        """Return the numbers of the terms with a word's first letter within this many edits of it, and how many each is away."""
+        fresh = [
+            term
+            for term in self._fresh
+            if term[0] == word[0] and abs(len(term) - len(word)) <= edits
+        ]
+        away = zip(fresh, measure_edits(word, fresh, edits).tolist(), strict=True)
+        near = {self._fresh[term]: n for term, n in away if n <= edits}
+        return self._packed.find_similar(word, edits) | near
 
 
 class PackedTerms:
@@ -123,8 +126,8 @@ class PackedTerms:
         self._places = np.full(int(numbers.max(initial=0)) + 1, -1, np.int32)
         self._places[numbers] = np.arange(len(numbers), dtype=np.int32)
         self._samples = [self._term_at(place) for place in range(0, len(numbers), _SAMPLE_STEP)]
-        self._found: dict[bytes, int] = {}
-        """Terms that were looked up and found: a question asks for each of its own several times."""
+        self._found: dict[bytes, int | None] = {}
+        """Terms that were looked up: a question asks for each of its own several times."""
         self._compared: tuple[Signatures, Numbers] | None = None
         """The signature and the length in bytes of each term, once a misspelt word was looked for."""
 
@@ -142,19 +145,15 @@ class PackedTerms:
 
     def number(self, term: bytes) -> int | None:
         """Return the number of a term, or None."""
-        found = self._found.get(term)
-        if found is not None:
-            return found
+        if term in self._found:
+            return self._found[term]
         place = self._find_place(term)
-        if place == len(self._numbers) or self._term_at(place) != term:
-            return None
-        number = self._numbers[place]
-        if number == _REMOVED:
-            return None
+        is_there = place < len(self._numbers) and self._term_at(place) == term
+        number = self._numbers[place] if is_there else _REMOVED
         if len(self._found) == _FOUND_MAX:
             self._found.clear()
-        self._found[term] = number
-        return number
+        self._found[term] = None if number == _REMOVED else number
+        return self._found[term]
 
     def term(self, number: int) -> str | None:
         """Return the term of a number, or None."""
@@ -168,17 +167,22 @@ class PackedTerms:
         return [number for number in found if number != _REMOVED]
 
     def find_similar(self, word: str, edits: int) -> dict[int, int]:
-        """Return the numbers of the terms within this many edits of a word, and how many each is away."""
+        """Return the numbers of the terms with a word's first letter within this many edits of it, and how many each is away."""
+        if not self._text:
+            return {}
         if self._compared is None:
             signatures = compute_signatures(self._text, self._starts)
             self._compared = signatures, self._term_lengths()
-        places = find_candidates(_to_bytes(word), *self._compared, edits).tolist()
-        places = [place for place in places if self._numbers[place] != _REMOVED]
-        terms = [self._term_at(place).decode("utf-8", "replace") for place in places]
-        away = measure_edits(word, terms, edits).tolist()
-        return {
-            self._numbers[place]: n for place, n in zip(places, away, strict=True) if n <= edits
+        places = find_candidates(_to_bytes(word), *self._compared, edits)
+        heads = np.frombuffer(self._text, np.uint8)[np.frombuffer(self._starts, np.uint32)[places]]
+        terms = {
+            number: term
+            for place in places[heads == _to_bytes(word)[0]].tolist()
+            if (number := self._numbers[place]) != _REMOVED
+            and (term := self._term_at(place).decode("utf-8", "replace"))[0] == word[0]
         }
+        away = measure_edits(word, list(terms.values()), edits).tolist()
+        return {number: n for number, n in zip(terms, away, strict=True) if n <= edits}
 
     def _term_lengths(self) -> Numbers:
         return np.diff(np.array(self._starts, np.uint32)).astype(np.uint32)

@@ -46,6 +46,8 @@ _GAP = " … "
 """Between sentences that do not follow each other."""
 _TOKEN = re.compile(r"[^\W_]+(?:\.\d+)*")
 """What may be a word or a version, found twice as quickly as by the index's own rules."""
+_FOREIGN = re.compile(r"[^\x00-\x7f–—‘’“”•…→]")
+"""A sign that may be another one when its text is folded."""
 
 
 # ── Order ────────────────────────────────────────────────────────────────────────────────────────
@@ -70,24 +72,29 @@ def order_candidates(
     parsed: ParsedQuery,
     best_first: Sequence[int],
     near: frozenset[frozenset[int]] = frozenset(),
+    heads: Mapping[int, SummaryHead] = MappingProxyType({}),
 ) -> CandidateOrder:
     """Order summary ids, best first, until the page is full, or all of them for an explanation.
 
-    `near` are pairs of which the vectors are so near that they may say the same.
+    `near` are pairs of which the vectors are so near that they may say the same; `heads` those that were read already.
     """
     depth = _READ_AHEAD * parsed.page_end
     if parsed.question.explain or parsed.question.as_of is not None:
         depth = len(best_first)
     while True:
-        order = fold_alike(_order_best(tx, parsed, best_first[:depth]), near)
+        order = fold_alike(_order_best(tx, parsed, best_first[:depth], heads), near)
         in_place = len(order.ids) - len(order.demoted)
         if depth >= len(best_first) or in_place >= parsed.page_end:
             return order
         depth *= 2
 
 
-def _order_best(tx: Connection, parsed: ParsedQuery, best: Sequence[int]) -> CandidateOrder:
-    heads, wanted = summaries.summary_heads(tx, best), parsed.question.filter
+def _order_best(
+    tx: Connection, parsed: ParsedQuery, best: Sequence[int], known: Mapping[int, SummaryHead]
+) -> CandidateOrder:
+    unread = [number for number in best if number not in known]
+    heads = {**known, **(summaries.summary_heads(tx, unread) if unread else {})}
+    wanted = parsed.question.filter
     dropped: dict[int, str] = {}
     for number in best:
         head = heads.get(number)
@@ -301,10 +308,16 @@ def _answer_within(sentences: Sequence[str], wanted: frozenset[str], limit: int)
     # Stemming is slow, and a word begins as its stem does, but for its last letter.
     begins = tuple(term[: max(len(term) - 1, 2)] for term in wanted)
     flat = [" ".join(sentence.split()) for sentence in sentences]
-    has = [_find_stems(fold(sentence), wanted, begins) for sentence in flat]
+    are_plain = [_FOREIGN.search(one) is None for one in flat]
+    words = [
+        _find_words(one if is_plain else fold(one), wanted, begins)
+        for one, is_plain in zip(flat, are_plain, strict=True)
+    ]
+    has = [frozenset(stemmed for *_, stemmed in own) for own in words]
     chosen = _choose_sentences(has, [len(sentence) for sentence in flat], limit)
-    if len(flat[chosen[0]]) > limit:
-        return _cut_around(flat[chosen[0]], wanted, begins, limit)
+    if len(flat[best := chosen[0]]) > limit:
+        found = words[best] if are_plain[best] else _find_words(flat[best], wanted, begins)
+        return _cut_around(flat[best], found, limit)
     line = ""
     for i in chosen:
         line += ("" if not line else " " if i - 1 in chosen else _GAP) + flat[i]
@@ -336,13 +349,8 @@ def _choose_sentences(
     return sorted(chosen)
 
 
-def _cut_around(sentence: str, wanted: frozenset[str], begins: tuple[str, ...], limit: int) -> str:
-    """The part of a long sentence with most of these stems, from clause to clause where that is possible."""
-    found = [
-        (one.start(), one.end(), stemmed)
-        for one in _TOKEN.finditer(sentence)
-        if (token := fold(one[0])).startswith(begins) and (stemmed := stem(token)) in wanted
-    ]
+def _cut_around(sentence: str, found: Sequence[tuple[int, int, str]], limit: int) -> str:
+    """The part of a long sentence with most of these words, from clause to clause where that is possible."""
     room = limit - 2  # for the ellipses
     # A quarter stays for what stands before the words, as much for what follows them.
     reach = room * 3 // 4
@@ -398,10 +406,33 @@ def _repeats_title(sentence: str, title: str) -> bool:
     return sentence[label.end() if label else 0 :].rstrip(".!?") in title
 
 
-def _find_stems(sentence: str, wanted: frozenset[str], begins: tuple[str, ...]) -> frozenset[str]:
-    """The wanted stems that a folded sentence has; its words with one of them begin with one of `begins`."""
-    tokens = {token for token in _TOKEN.findall(sentence) if token.startswith(begins)}
-    return wanted & {stem(token) for token in tokens}
+def _find_words(
+    sentence: str, wanted: frozenset[str], begins: tuple[str, ...]
+) -> list[tuple[int, int, str]]:
+    """The start, the end and the stem of each word with one of these stems, which begins with one of `begins`.
+
+    Only where one of them stands are the words told apart.
+    """
+    lowered = sentence.replace("İ", "I").lower()  # the one letter that becomes two
+    near = {one.start() for one in _FOREIGN.finditer(sentence)}
+    for begin in begins:
+        place = lowered.find(begin)
+        while place >= 0:
+            if not (place and lowered[place - 1].isalpha()):
+                near.add(place)
+            place = lowered.find(begin, place + 1)
+    found: list[tuple[int, int, str]] = []
+    end = 0
+    for place in sorted(near):
+        if place >= end:
+            start = max(sentence.rfind(" ", end, place) + 1, end)
+            end = (sentence + " ").find(" ", place)
+            found += [
+                (one.start(), one.end(), stemmed)
+                for one in _TOKEN.finditer(sentence, start, end)
+                if (token := fold(one[0])).startswith(begins) and (stemmed := stem(token)) in wanted
+            ]
+    return found
 
 
 # ── Verbatim turns ───────────────────────────────────────────────────────────────────────────────

@@ -161,13 +161,12 @@ def _find_meant(index: MemoryIndex, word: str, term: str, among: TermStatistics)
         return []
     away = index.vocabulary.find_similar(term, 1 if letters < _LETTERS_LONG else 2)
     away |= dict.fromkeys(_find_numbers(index, _list_stems_without_typo(word)), 1)
-    uses = {
-        number: among.df(number)
-        for number in away
-        if (index.vocabulary.term(number) or " ")[0] == term[0]
-    }
-    near = sorted((n for n in uses if uses[n]), key=lambda n: (away[n], -uses[n], n))
-    return [number for number in near if away[number] == away[near[0]]][:_MEANT_MAX]
+    alike = [number for number in away if (index.vocabulary.term(number) or " ")[0] == term[0]]
+    for distance in sorted({away[number] for number in alike}):
+        uses = {n: used for n in alike if away[n] == distance and (used := among.df(n))}
+        if uses:
+            return sorted(uses, key=lambda n: (-uses[n], n))[:_MEANT_MAX]
+    return []
 
 
 def _list_stems_without_typo(word: str) -> set[str]:

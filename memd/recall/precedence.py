@@ -92,7 +92,7 @@ class Relations:
             (other, one, "authority" if self._is_greater(other, one) else "present")
             for one, others in self.against.items()
             for other in others
-            if {one, other} <= set(known) and self._rank(other) > self._rank(one)
+            if one in known and other in known and self._rank(other) > self._rank(one)
         ]
 
     def describe_contradictions(self) -> dict[int, str]:
@@ -132,11 +132,12 @@ def find_precedence(
     parsed: ParsedQuery,
     relations: Relations,
     heads: Sequence[SummaryHead],
-    known: Mapping[int, frozenset[str]],
+    known: Collection[int],
+    find_terms: Callable[[int], frozenset[str]],
 ) -> tuple[list[Precedence], dict[int, Remarks]]:
     """Decide which of the candidates comes before which, and collect the remarks on each.
 
-    `heads`: the best ones, best first. `known`: candidate → the terms of the question that it has.
+    `heads`: the best ones, best first. `known`: all candidates. `find_terms`: the terms of the question that one has.
     """
     stems = frozenset(parsed.terms.weights)
     is_former = asks_for_former(parsed.question.text)
@@ -147,9 +148,9 @@ def find_precedence(
         if one.is_replaced:
             older.setdefault(one.older_id, []).append(str(one))
             replaces.setdefault(one.newer_id, []).append(one.told_by_newer)
-        is_known = {one.older_id, one.newer_id} <= known.keys()
+        is_known = one.older_id in known and one.newer_id in known
         is_users = relations.is_users_pin(one.older_id)
-        if is_known and not is_users and _is_asked_about(one, known):
+        if is_known and not is_users and _is_asked_about(one, find_terms):
             pairs.append((one.newer_id, one.older_id))
     best = heads[:_TOLD_MAX]
     told = find_older_alternatives(best, parsed.question.text)
@@ -158,7 +159,7 @@ def find_precedence(
         if number not in older:
             older[number] = [str(value)]
             pairs.append((value.newer_id, number))
-    pairs += find_overtaken(best, known) if parsed.intent.is_present else []
+    pairs += find_overtaken(best, find_terms) if parsed.intent.is_present else []
     pairs += _find_corrected(best)
     pairs += _find_replaced_with_twin(best, relations.beside, known)
     found = [
@@ -179,7 +180,7 @@ def find_precedence(
 
 
 def find_overtaken(
-    best: Sequence[SummaryHead], known: Mapping[int, frozenset[str]]
+    best: Sequence[SummaryHead], find_terms: Callable[[int], frozenset[str]]
 ) -> list[tuple[int, int]]:
     """Find pairs of a newer and an older statement of one matter: most of what the older says stands in the newer, too.
 
@@ -187,6 +188,7 @@ def find_overtaken(
     """
     stated = [one for one in best if one.kind in VALUE_KINDS or one.kind == Kind.CHANGE]
     stems = {one.id: frozenset(content_stems(one.title)) for one in stated}
+    known = {one.id: find_terms(one.id) for one in stated}
     return [
         (newer.id, older.id)
         for older in stated
@@ -225,11 +227,10 @@ def _find_replaced_with_twin(
     return found
 
 
-def _is_asked_about(one: ReplacedValue, known: Mapping[int, frozenset[str]]) -> bool:
+def _is_asked_about(one: ReplacedValue, find_terms: Callable[[int], frozenset[str]]) -> bool:
     """Return whether the question, which the older memory matches, is about this value and not its other content."""
-    if _is_about_value(one, known[one.older_id]):
-        return True
-    return bool(known[one.older_id]) and known[one.older_id] <= known[one.newer_id]
+    older = find_terms(one.older_id)
+    return _is_about_value(one, older) or (bool(older) and older <= find_terms(one.newer_id))
 
 
 def _is_about_value(one: ReplacedValue, found: frozenset[str]) -> bool:

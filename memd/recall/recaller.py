@@ -335,8 +335,9 @@ class Recaller:
             answer = search.search_index(tx, self._index, parsed)
         else:
             answer = search.search_fulltext(tx, parsed)
-        turns = find_turns(tx, parsed) if parsed.question.include_turns else ()
-        return replace(answer, turns=turns)
+        if not parsed.question.include_turns:
+            return answer
+        return replace(answer, turns=find_turns(tx, parsed))
 
     def _count_uses(self, answer: Answer, now: int) -> None:
         if answer.hits:

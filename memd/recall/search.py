@@ -30,7 +30,7 @@ from memd.recall.hits import (
 )
 from memd.recall.likelihood import QueryLikelihood
 from memd.recall.lookup import describe_corrections, find_compounds, find_literals, find_phrases
-from memd.recall.precedence import Precedence, Relations, Remarks
+from memd.recall.precedence import Precedence, Relations
 from memd.recall.query import ParsedQuery, QueryVector, fts_expression
 from memd.recall.ranking import CandidateFacts, Retrieved, ScoredCandidates
 from memd.recall.retrievers import (
@@ -44,7 +44,7 @@ from memd.recall.retrievers import (
     sort_rows,
 )
 from memd.recall.types import Answer, Evidence, ScorePart, TracedCandidate, apply_parts
-from memd.recall.verdict import Coverage, compute_coverage, measure_rarity
+from memd.recall.verdict import compute_coverage, measure_rarity
 from memd.store import fulltext, judgments, links, summaries, usage
 from memd.store.database import Connection, translate_errors
 from memd.text import fold, one_line
@@ -79,14 +79,24 @@ def _answer_query(tx: Connection, query: IndexedQuery) -> Answer:
     hidden = _count_hidden(query, found, best_rows[: parsed.k])
     near = retrievers.find_near_pairs(query, best_rows[: 2 * parsed.page_end])
     candidates = replace(candidates, coverage=coverage.shares)
-    candidates, pairs, remarks = _lift(tx, query, candidates, relations, coverage)
+    place = {number: i for i, number in enumerate(candidates.ids)}
+    best = _list_best(query, candidates)
+    # What is told unasked has no time to read the texts.
+    heads = {} if question.relevance_gate else summaries.summary_heads(tx, best)
+    pairs, remarks = precedence.find_precedence(
+        parsed,
+        relations,
+        [heads[n] for n in best if n in heads],
+        place.keys(),
+        lambda number: coverage.list_terms(place[number]),
+    )
+    candidates = _lift(candidates, pairs)
     scores = candidates.scores_by_id()
     best_first = sorted(index.columns.summary_id[best_rows].tolist(), key=lambda n: -scores[n])
-    order = order_candidates(tx, parsed, best_first, near)
+    order = order_candidates(tx, parsed, best_first, near, heads)
     order = _drop_below(order, question.min_score, candidates)
     if parsed.profile.diversity.jaccard is None:
         order = _sort_page(order, parsed, scores)
-    place = {number: i for i, number in enumerate(candidates.ids)}
     page = {n: place[n] for n in order.ids[question.offset : parsed.page_end]}
     hits = fetch_hits(tx, parsed, candidates, page, remarks, order.alike)
     texts = (f"{hit.summary.title}\n{hit.summary.body}" for hit in hits)
@@ -163,34 +173,23 @@ def _drop_below(
         scores = candidates.scores_by_id()
         low |= {n: f"{_BELOW} {least:g}" for n in order.ids if scores[n] < least}
     low = {number: low[number] for number in order.ids if number in low}
+    if not low:
+        return order
     kept = [number for number in order.ids if number not in low]
     return replace(order, ids=kept, dropped={**order.dropped, **low})
 
 
-def _lift(
-    tx: Connection,
-    query: IndexedQuery,
-    candidates: ScoredCandidates,
-    relations: Relations,
-    coverage: Coverage,
-) -> tuple[ScoredCandidates, Sequence[Precedence], Mapping[int, Remarks]]:
-    """Apply precedence; return the candidates with new scores, the pairs that say why, and remarks for the hits."""
-    parsed, best = query.parsed, _list_best(query, candidates)
-    # What is told unasked has no time to read the texts.
-    heads = {} if parsed.question.relevance_gate else summaries.summary_heads(tx, best)
-    known = {n: coverage.list_terms(i) for i, n in enumerate(candidates.ids)}
-    pairs, remarks = precedence.find_precedence(
-        parsed, relations, [heads[n] for n in best if n in heads], known
-    )
+def _lift(candidates: ScoredCandidates, pairs: Sequence[Precedence]) -> ScoredCandidates:
+    """The candidates with the scores that precedence gives them."""
     if not pairs:
-        return candidates, (), remarks
+        return candidates
     lifts = precedence.compute_lifts(candidates.scores_by_id(), pairs)
     names = sorted({name for own in lifts.values() for name in own})
     steps = [
         (name, "+", np.array([lifts.get(n, {}).get(name, 0.0) for n in candidates.ids]))
         for name in names
     ]
-    return candidates.with_steps(steps), pairs, remarks
+    return candidates.with_steps(steps)
 
 
 def _sort_page(

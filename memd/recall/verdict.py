@@ -18,7 +18,8 @@ import operator
 import re
 import unicodedata
 from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
+from functools import cached_property
 
 import numpy as np
 
@@ -34,6 +35,7 @@ from memd.languages import (
     may_share_language,
     split_scripts,
 )
+from memd.models import Kind
 from memd.recall.query import find_intent_words, without_recency
 from memd.recall.retrievers import VAULT_ROWS_MIN, Floats, IndexedQuery, Rows, contains_rows
 from memd.recall.types import (
@@ -265,11 +267,24 @@ class ShownText:
 
     def __init__(self, text: str) -> None:
         self._folded = fold(text)
-        self._tokens = {token: fold(token) for token in words(text)}
-        self._words = tuple(set(self._tokens.values()))
-        self._jamo = tuple(
-            unicodedata.normalize("NFD", one) for one in self._words if _HANGUL_RUN.match(one)
-        )
+        found = words(text)
+        folded = map(str.lower if text.isascii() else fold, found)
+        self._tokens = dict(zip(found, folded, strict=True))
+        self._joined = "\n".join(self._tokens.values())
+
+    @cached_property
+    def _words(self) -> tuple[str, ...]:
+        return tuple(set(self._tokens.values()))
+
+    @cached_property
+    def _jamo(self) -> tuple[str, ...]:
+        hangul = filter(_HANGUL_RUN.match, self._words)
+        return tuple(unicodedata.normalize("NFD", one) for one in hangul)
+
+    @cached_property
+    def _line(self) -> str:
+        """All words, with a space around each."""
+        return f" {normalised(self._folded)} "
 
     def share_of(self, word: QuestionWord) -> tuple[float, float]:
         """Return the share of a word that a reader would recognise in the text, 0 to 1, and how many words that is."""
@@ -285,17 +300,28 @@ class ShownText:
     def has_word(self, word: QuestionWord) -> bool:
         """Return whether a word, or all its parts, stand in the text in any English form."""
         # Stemming is slow, and a word has what its stem has but for the last letter.
-        begins = [term[: max(len(term) - 1, 2)] for term in word.terms]
-        near = (
+        begins = {term[: max(len(term) - 1, 2)] for term in word.terms}
+        near = {
             token
+            for begin in begins
+            if begin in self._joined
             for token, folded in self._tokens.items()
-            if any(begin in folded for begin in begins)
-        )
+            if begin in folded
+        }
         return word.is_in({term for token in near for term in terms(token)})
 
     def has_phrase(self, phrase: str) -> bool:
         """Return whether the words of a phrase follow each other."""
-        return f" {phrase} " in f" {normalised(self._folded)} "
+        return f" {phrase} " in self._line
+
+    def has_parts(self, own: str) -> bool:
+        """Return whether a word stands there as two."""
+        pairs = ((own[:cut], own[cut:]) for cut in range(2, len(own) - 1))
+        return any(
+            self.has_phrase(f"{one} {other}")
+            for one, other in pairs
+            if other in self._folded and one in self._folded
+        )
 
     def _share_of_form(self, own: str) -> float:
         best = 0.0
@@ -367,6 +393,17 @@ def _count_same(one: str, other: str) -> int:
 
 
 @dataclass(frozen=True, slots=True)
+class _WeighedWord:
+    """A word of the question, and what is the same of it for all hits."""
+
+    word: QuestionWord
+    folded: str
+    others: frozenset[str]
+    """Its stems by the rules of other languages, beside its own terms."""
+    weight: float
+
+
+@dataclass(frozen=True, slots=True)
 class _Found:
     """The part of a question that a hit covers."""
 
@@ -417,10 +454,12 @@ def _decide_verdict(  # noqa: PLR0911  # the cases in their order
         return "found", "the topic or the vector that was asked for is there"
 
     is_english = may_be_english([token.lower() for token in WORD.findall(evidence.text)])
-    found = [_measure_coverage(asked, hit, evidence, is_english=is_english) for hit in hits]
-    missing = [word for word in asked if not _is_known(word, found, evidence)]
-    has_unknown_name = any(word.is_name for word in missing)
+    weighed = [_weigh_word(word, evidence, is_english=is_english) for word in asked]
+    unknown = [one for one in weighed if not _is_known(one, evidence)]
     meant = [hit.summary.id in (evidence.meant or ()) for hit in hits]
+
+    measured = _MeasuredHits(weighed, hits, evidence, is_english)
+    has_unknown_name = any(one.word.is_name and measured.lack(one.word) for one in unknown)
 
     def has_enough(one: _Found, *, is_meant: bool) -> bool:
         least = FOUND_MEANT_COVERAGE if is_meant else FOUND_COVERAGE
@@ -430,42 +469,72 @@ def _decide_verdict(  # noqa: PLR0911  # the cases in their order
         return one.shown >= (max(least, _ALONE_COVERAGE) if may_be_chance else least)
 
     is_meant = any(meant)
-    if any(has_enough(one, is_meant=its) for one, its in zip(found, meant, strict=True)):
-        return "found", _explain_found(asked, hits[0], found[0], is_meant=is_meant)
+    if any(has_enough(one, is_meant=its) for one, its in zip(measured, meant, strict=True)):
+        return "found", _explain_found(asked, hits[0], measured[0], is_meant=is_meant)
 
     limit = NAMED_NOTHING_COVERAGE if has_unknown_name else NOTHING_COVERAGE
     # A misspelt question, or one in another language, has fewer words of the memories than it means.
     limit = limit if is_english else _FOREIGN_NOTHING_COVERAGE
     is_near = is_meant or evidence.may_be_meant
     may_be_nothing = evidence.meant is not None and not (is_near or evidence.corrected)
-    is_nothing = may_be_nothing and max(one.coverage for one in found) < limit
-    why = _explain_weakness(asked, missing, hits[0], found[0])
+    is_nothing = may_be_nothing and max(one.coverage for one in measured) < limit
+    missing = [one.word for one in unknown if measured.lack(one.word)]
+    why = _explain_weakness(asked, missing, hits[0], measured[0])
     return ("nothing" if is_nothing else "weak"), why
 
 
+@dataclass(frozen=True)
+class _MeasuredHits:
+    """What each hit has of a question. Measured when asked for: most often the first one decides."""
+
+    asked: Sequence[_WeighedWord]
+    hits: Sequence[Hit]
+    evidence: Evidence
+    is_english: bool
+    _found: dict[int, _Found] = field(default_factory=dict)
+    _of_kind: dict[Kind, Sequence[_WeighedWord]] = field(default_factory=dict)
+    """Kind of memory → the words that do not only ask for it."""
+
+    def __getitem__(self, place: int) -> _Found:
+        if place not in self._found:
+            hit = self.hits[place]
+            if (kind := hit.summary.kind) not in self._of_kind:
+                by_kind = find_intent_words(self.evidence.text, kind)
+                about = [one for one in self.asked if one.folded not in by_kind]
+                self._of_kind[kind] = about or self.asked
+            self._found[place] = _measure_coverage(
+                self._of_kind[kind], hit, self.evidence, is_english=self.is_english
+            )
+        return self._found[place]
+
+    def __iter__(self) -> Iterator[_Found]:
+        return map(self.__getitem__, range(len(self.hits)))
+
+    def lack(self, word: QuestionWord) -> bool:
+        """Return whether no hit has a word."""
+        return all(one.shares.get(word.text, 0.0) < _PRESENT for one in self)
+
+
 def _measure_coverage(
-    asked: Sequence[QuestionWord], hit: Hit, evidence: Evidence, *, is_english: bool
+    about: Sequence[_WeighedWord], hit: Hit, evidence: Evidence, *, is_english: bool
 ) -> _Found:
     has = evidence.terms_of.get(hit.summary.id, frozenset())
     text = f"{hit.summary.title}\n{hit.snippet}"
     shown, is_alike = ShownText(text), may_share_language(evidence.text, text)
-    asked_by_kind = find_intent_words(evidence.text, hit.summary.kind)
-    about = [word for word in asked if fold(word.text) not in asked_by_kind] or asked
     shares: dict[str, float] = {}
-    weights: list[float] = []
     seen: list[float] = []
     count = 0.0
-    for word in about:
-        others = _list_stems_in_other_languages(word, evidence)
+    for one in about:
+        word = one.word
         own = 0.0 if word.is_unspaced else word.share_of_terms(has)
         if word.phrase and is_english and not shown.has_phrase(word.phrase):
-            is_near = hit.cosine is not None and shown.has_phrase(fold(word.text))
+            is_near = hit.cosine is not None and shown.has_phrase(one.folded)
             share = words = _PART_OF_PHRASE if is_near else 0.0
-        elif own == 1.0 or not others.isdisjoint(has):
+        elif own == 1.0 or not one.others.isdisjoint(has):
             share = words = 1.0
         elif is_english:
-            meant = evidence.corrected.get(fold(word.text), ())
-            share = words = max(own, _CORRECTED if _is_misspelt(word, meant, has, shown) else 0.0)
+            meant = evidence.corrected.get(one.folded, ())
+            share = words = max(own, _CORRECTED if _is_misspelt(one, meant, has, shown) else 0.0)
         else:
             share, words = shown.share_of(word)
             share = max(own, share * (1.0 if is_alike else _FORM_ELSEWHERE))
@@ -474,60 +543,55 @@ def _measure_coverage(
             words = _SCATTERED
         seen.append(share * _SCATTERED if is_scattered else share)
         shares[word.text] = share
-        weights.append(_weigh_word(word, evidence, others, is_english=is_english))
         count += words if word.is_unspaced or share >= _PRESENT else 0.0
+    weights = [one.weight for one in about]
     total = sum(sorted(weights, reverse=True)[:QUESTION_WORDS_MAX])
     covered, visible = (
         min(sum(map(operator.mul, weights, parts)) / total, 1.0) if total else 0.0
         for parts in (shares.values(), seen)
     )
-    is_chance = count < min(_WORDS_MIN, sum(w.size for w in about)) or not is_alike
+    is_chance = count < min(_WORDS_MIN, sum(one.word.size for one in about)) or not is_alike
     if evidence.has_phrases and coverage_of(hit) > covered:
         return _Found(shares, coverage_of(hit), coverage_of(hit), is_chance=False)
     return _Found(shares, covered, visible, is_chance)
 
 
 def _is_misspelt(
-    word: QuestionWord, meant: Sequence[str], has: Container[str], shown: ShownText
+    asked: _WeighedWord, meant: Iterable[str], has: Container[str], shown: ShownText
 ) -> bool:
     """Return whether a hit has what a word was probably meant to be: one like it, one that it is part of, or two that it joins.
 
     Two letters away stand other words, too: `translations` and `transparent`, and `database` is not `data` and `base`.
     """
-    own, stem = fold(word.text), word.terms[0]
-    near = (
-        one
+    own, stem = asked.folded, asked.word.terms[0]
+    is_near = any(
+        own in one or difflib.SequenceMatcher(None, stem, one).ratio() >= _LIKE_MIN
         for one in meant
-        if own in one or difflib.SequenceMatcher(None, stem, one).ratio() >= _LIKE_MIN
+        if one in has
     )
-    joined = (f"{own[:cut]} {own[cut:]}" for cut in range(2, len(own) - 1))
-    return any(one in has for one in near) or any(map(shown.has_phrase, joined))
+    return is_near or shown.has_parts(own)
 
 
-def _list_stems_in_other_languages(word: QuestionWord, evidence: Evidence) -> frozenset[str]:
-    """List a word's stems by the rules of other languages, beside its own terms."""
-    return evidence.spelt_as.get(word.terms[-1], frozenset()).difference(word.terms)
-
-
-def _weigh_word(
-    word: QuestionWord, evidence: Evidence, others: Iterable[str], *, is_english: bool
-) -> float:
+def _weigh_word(word: QuestionWord, evidence: Evidence, *, is_english: bool) -> _WeighedWord:
     rarity = evidence.rarity
-    if word.is_unspaced:
-        return rarity.unknown * _RUN_RARITY * word.size
+    others = evidence.spelt_as.get(word.terms[-1], frozenset()).difference(word.terms)
     known = [term for term in (*word.terms, *others) if term in rarity.known]
-    if known:
-        return rarity.of(known)
-    return rarity.unknown * (1.0 if word.is_name or is_english else _UNKNOWN_FORM)
+    if word.is_unspaced:
+        weight = rarity.unknown * _RUN_RARITY * word.size
+    elif known:
+        weight = rarity.of(known)
+    else:
+        weight = rarity.unknown * (1.0 if word.is_name or is_english else _UNKNOWN_FORM)
+    return _WeighedWord(word, fold(word.text), others, weight)
 
 
-def _is_known(word: QuestionWord, found: Sequence[_Found], evidence: Evidence) -> bool:
-    others = _list_stems_in_other_languages(word, evidence)
+def _is_known(one: _WeighedWord, evidence: Evidence) -> bool:
+    """Return whether some memory has a word, or what it may have been meant to be."""
+    known = evidence.rarity.known
     return (
-        word.is_in(evidence.rarity.known)
-        or not others.isdisjoint(evidence.rarity.known)
-        or fold(word.text) in evidence.corrected
-        or any(one.shares.get(word.text, 0.0) >= _PRESENT for one in found)
+        one.word.is_in(known)
+        or not one.others.isdisjoint(known)
+        or one.folded in evidence.corrected
     )
 
 
