@@ -15,7 +15,7 @@ from memd.belief.polarity import WORDS, list_folded
 from memd.caches import cached
 from memd.text import content_stems, fold, split_sentences, words
 
-WITHDRAWN_MIN = 1.0
+WITHDRAWN_MIN = 1.1
 """The logarithm of the odds from which a sentence counts as taken back: one in twenty of those that stand is lost, though half
 of these were written to look taken back."""
 _WORDS_READ_MAX = 60

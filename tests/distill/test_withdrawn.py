@@ -39,7 +39,7 @@ WITHDRAWN = (
     "Nigdy nie usuwaj migracji. Nie, czekaj.",
     "Никогда не удаляй миграции. Нет, подожди.",
     "Non usare mai variabili globali. No aspetta, era l'altro progetto.",
-    "We decided to heat with pellets. nah forget pellets, plain wood",
+    "We decided to heat with pellets. nah forget that, plain wood",
     f"{ORDER} hm no thats too slow, leave it",
     "Remember that the crane is rented until May. or June, gotta ask",
     "Never feed the swans! is what grandpa would say, feed them",
