@@ -121,6 +121,7 @@ def list_marks(memory: Memory) -> list[str]:
         "pinned" if memory.get("pinned_at") else "",
         f"from {memory['client']}" if memory.get("client") else "",
         f"replaces {one_line(memory['replaces'])}" if memory.get("replaces") else "",
+        one_line(memory["said_since"]) if memory.get("said_since") else "",
         memory.get("contradiction")
         or (f"contradicted by {', '.join(f'#{n}' for n in against)}" if against else ""),
     )

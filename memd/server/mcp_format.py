@@ -235,6 +235,7 @@ def _format_hit(
             replaces=fit_text(hit.replaces or "", LINE_BYTES),
             contradicted_by=_list_contradictions(summary, found.answer.contradicted),
             contradiction=fit_text(hit.contradiction or "", LINE_BYTES),
+            said_since=fit_text(hit.said_since or "", LINE_BYTES),
             project=fit_text(hit.project, SESSION_BYTES) if is_elsewhere else None,
             branch=fit_text(find_branch(summary.tags) or "", SESSION_BYTES),
             client=summary.source if summary.source in clients else None,
