@@ -70,6 +70,8 @@ class HitItem(DatedItem):
     """A hit of `mem_search`."""
 
     author: NotRequired[AuthorText]
+    unproved: NotRequired[str]
+    """Of what an agent noted: what the user really said, or why it is not his word."""
     score: float
     """Higher is better; comparable within this answer only."""
     lexical: NotRequired[int]
