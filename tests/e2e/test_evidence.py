@@ -218,7 +218,7 @@ async def test_a_start_tells_in_his_own_words_what_a_note_does_not_surely_say_an
         lace = await ask("mem_remember", text="The project prints lace cards.", kind="fact", quote=asked)  # fmt: skip
         assert "are a question" in lace["unproved"]
         hits = {
-            hit["title"]: hit["unproved"]
+            hit["title"]: hit.get("unproved")
             for query in ("roman numerals arabic", "lace cards")
             for hit in (await ask("mem_search", query=query))["hits"]
         }
