@@ -170,7 +170,7 @@ def look_for_prompt(tx: Connection, after: int) -> tuple[int, bool]:
 def prompts_after(tx: Connection, project_id: int, after: int, until: int) -> list[Event]:
     """The prompts of a project that were stored after an event, up to a time."""
     sql = (
-        f"SELECT {_COLUMNS} FROM events WHERE id > ? AND kind = 'prompt' AND at <= ? AND source <> ?"
+        f"SELECT {_COLUMNS} FROM events NOT INDEXED WHERE id > ? AND kind = 'prompt' AND at <= ? AND source <> ?"
         " AND session_id IN (SELECT id FROM sessions WHERE project_id = ?)"
     )
     return fetch_rows(tx, _to_event, sql, (after, until, AGENTS_IMPORT, project_id))

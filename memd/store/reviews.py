@@ -111,7 +111,7 @@ def replaced_statements(tx: Connection, project_id: int, since: int) -> list[tup
 
 def undone_endings(tx: Connection, project_id: int) -> list[Summary]:
     """Return what was kept in a project because it ended something, and ends nothing any more."""
-    sql = f"SELECT s.id FROM summaries s WHERE s.rule IN {ENDING_RULES} AND s.project_id = ? AND {ENDS_NOTHING}"
+    sql = f"SELECT s.id FROM summaries s INDEXED BY summaries_ending WHERE s.rule IN {ENDING_RULES} AND s.project_id = ? AND {ENDS_NOTHING}"
     return list(summaries_by_ids(tx, fetch_ids(tx, sql, (project_id,))).values())
 
 
