@@ -17,6 +17,14 @@ UNTITLED = f"{REMEMBERED}:untitled"
 """The rule of a memory whose title is only the beginning of its text."""
 NOTED = "noted"
 """The rule of what an agent noted and proved by the user's own words."""
+RETRACTED = "retracted"
+"""The rule of a note that ends a rule, and of the supersession by it."""
+TURNED = "said:turned"
+"""The rule of a sentence that is kept because it ends what an earlier one says; it has the kind of that."""
+TAKEN_BACK = "said:taken-back"
+"""The rule of words that are kept because they take back the answer before them; they have the kind of what rests on that."""
+ENDING_RULES = (RETRACTED, TURNED, TAKEN_BACK)
+"""Rules of what is kept only because it ends something, and told only as long as it does."""
 UNPROVED_MARK = "\nQuoted, not proved: “"
 """Stands in the body of a note before the words that nobody has been found to say."""
 UNTITLED_RULES = frozenset({UNTITLED, f"{NOTED}:untitled"})
@@ -399,6 +407,7 @@ class Summary:
     duplicates: int = 1
     superseded_by: int | None = None
     archived_at: int | None = None
+    """When it was put away; also of what was kept because it ended something and ends nothing any more."""
     authority: Authority = Authority.AGENT_TEXT
     """The greatest speaker who stated it."""
     pinned_by: Authority | None = None

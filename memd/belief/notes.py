@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
-from memd.models import ORDER_KINDS, Kind
+from memd.models import ORDER_KINDS, UNPROVED_MARK, Authority, Kind
 from memd.text import one_line
 from memd.time_expressions import format_time
 
@@ -150,6 +150,16 @@ def split_note(body: str) -> Note:
     found = {label: quoted or plain for label, quoted, plain in _PART.findall(body[match.end() :])}
     parts = {name: found.get(label, "") for name, label in _LABELS_OF.items()}
     return Note(body[: match.start()], **parts)
+
+
+def describe_unproved(body: str, voice: Authority, *, is_pinned: bool) -> str:
+    """What to know of a note whose quoted words do not prove it: `he said “…”`, `not his word: …`; empty of anything else."""
+    if UNPROVED_MARK not in body or is_pinned or voice >= Authority.USER_TOLD:
+        return ""
+    note = split_note(body)
+    if note.heard:
+        return f"he said “{note.heard}”"
+    return f"not his word: {note.refuted}" if note.refuted else "claimed, not proved"
 
 
 def add_content(text: str, content: Mapping[str, Any] | None) -> str:

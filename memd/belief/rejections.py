@@ -60,7 +60,8 @@ def leave_retracted(
 ) -> Iterator[str]:
     """Yield these sentences of the user's, given with their times, except those that no longer hold.
 
-    That is what repeats a rejected note, what a forgotten memory quoted, and what was replaced after it was said.
+    That is what repeats a rejected note, what a forgotten memory quoted, what was replaced after it was said, and what
+    ended something until that was undone.
     """
     if not said:
         return
@@ -69,7 +70,12 @@ def leave_retracted(
     for one, at in reviews.replaced_statements(tx, project_id, min(at for at, _ in said)):
         for quote in _read_statement(tx, one).quotes:
             replaced[quote] = max(at, replaced.get(quote, 0))
+    times = {at for at, _ in said}
+    undone = [one for one in reviews.undone_endings(tx, project_id) if one.at in times]
+    idle = {quote for one in undone for quote in _read_statement(tx, one).quotes}
     for at, text in said:
+        if any(quote in literal_form(text) for quote in idle):
+            continue
         mine = make_statement("", text, text, is_agents=True)
         if at <= replaced.get(literal_form(text), -1) or ledger.is_forgotten(tx, name_words(text)):
             continue

@@ -115,12 +115,14 @@ def list_marks(memory: Memory) -> list[str]:
     against, alike = memory.get("contradicted_by") or (), memory.get("alike") or ()
     marks = (
         f"of {one_line(memory['author'])}" if memory.get("author") else "",
+        one_line(memory.get("unproved") or ""),
         _name_superseder(memory),
         f"{len(alike)} more like it: {', '.join(f'#{n}' for n in alike)}" if alike else "",
         one_line(memory["older_value"]) if memory.get("older_value") else "",
         "pinned" if memory.get("pinned_at") else "",
         f"from {memory['client']}" if memory.get("client") else "",
         f"replaces {one_line(memory['replaces'])}" if memory.get("replaces") else "",
+        one_line(memory.get("said_since") or ""),
         memory.get("contradiction")
         or (f"contradicted by {', '.join(f'#{n}' for n in against)}" if against else ""),
     )

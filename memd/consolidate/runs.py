@@ -24,7 +24,15 @@ from memd.consolidate import judgments as judging
 from memd.consolidate import projects
 from memd.consolidate.forget import require_memory
 from memd.errors import BadRequest
-from memd.models import HIDING_RELATIONS, RELATION_WORDS, Authority, EdgeType, Stance, Supersession
+from memd.models import (
+    ENDING_RULES,
+    HIDING_RELATIONS,
+    RELATION_WORDS,
+    Authority,
+    EdgeType,
+    Stance,
+    Supersession,
+)
 from memd.store import judgments, links, reviews, summaries
 from memd.store.database import Connection
 from memd.store.reviews import Change, latest_changes
@@ -247,6 +255,8 @@ def _describe(tx: Connection, change: Change) -> UndoableChange:
     has_memory = change.one and change.kind not in {"consolidated", "forgotten"}
     memory = summaries.get_summary(tx, change.one) if has_memory else None
     title = memory.title if memory else ""
+    if memory and memory.rule in ENDING_RULES:
+        effect = effect.replace(" beside ", " instead of ")
     return UndoableChange(change.name, change.at, change.by, did, title, effect, refusal)
 
 

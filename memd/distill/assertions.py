@@ -26,7 +26,7 @@ from memd.distill.own_words import (
     select_assertions,
 )
 from memd.distill.vetoes import SPEECH, is_for_this_time
-from memd.models import Authority, Draft, Kind, Source, Summary
+from memd.models import RETRACTED, TAKEN_BACK, TURNED, Authority, Draft, Kind, Source, Summary
 from memd.patterns import compile_lazily
 from memd.text import content_stems, first_word, is_stop_word, one_line, stem, words
 
@@ -364,12 +364,6 @@ def _make(  # noqa: PLR0913, PLR0917  # what a draft consists of
 
 # ── Sentences with which the user ends a rule ─────────────────────────────────────────────────────
 
-RETRACTED = "retracted"
-"""The rule of a note that ends a rule, and of the supersession by it."""
-TURNED = "said:turned"
-"""The rule of a sentence that is kept because it ends what an earlier one says; it has the kind of that."""
-TAKEN_BACK = "said:taken-back"
-"""The rule of words that are kept because they take back the answer before them; they have the kind of what rests on that."""
 _ENDED, _TURNED, _TAKEN_BACK = (
     Form(rule, Kind.NOTE, 0.8) for rule in (RETRACTED, TURNED, TAKEN_BACK)
 )

@@ -14,21 +14,25 @@ from memd.belief import rejections, supersede
 from memd.belief.decide import VALUE_KINDS, ends
 from memd.belief.standing import find_objection, holds_alike
 from memd.belief.supersede import find_equal, find_similar, settle_changed_values
-from memd.distill.assertions import (
-    RETRACTED,
-    TAKEN_BACK,
-    TITLE_CHARACTERS,
-    TURNED,
-    pick_ended,
-    related_stems,
-)
+from memd.distill.assertions import TITLE_CHARACTERS, pick_ended, related_stems
 from memd.distill.episodes import slot_uid, uid_beside
 from memd.distill.proof.objections import Denial
 from memd.distill.proof.reopening import PassedCheck, close_failures, dispute_fixes, settle_failures
 from memd.distill.proving import find_taken_back
 from memd.distill.reversals import DecisionVerdict, judge_decision, list_compared_stems
 from memd.import_graph import FileLink
-from memd.models import CLOCK_SKEW_MAX_MS, Authority, Draft, EdgeType, Kind, Session, Summary
+from memd.models import (
+    CLOCK_SKEW_MAX_MS,
+    RETRACTED,
+    TAKEN_BACK,
+    TURNED,
+    Authority,
+    Draft,
+    EdgeType,
+    Kind,
+    Session,
+    Summary,
+)
 from memd.store import events, judgments, links, projects, summaries
 from memd.store.database import Connection
 from memd.store.session_context import DISPUTED_LATER, PASSED_LATER

@@ -22,7 +22,7 @@ from memd.text import first_word, fold, is_stop_word, normalised, one_line, stem
 
 LIKELY_MIN = -0.1
 """The logarithm of the odds, nearly even ones, from which later words are told beside what was said before."""
-_VAULTS_CACHED, _PROMPTS_CACHED, _TEXTS_CACHED, _PAIRS_CACHED = 4, 512, 1_024, 4_096
+_VAULTS_CACHED, _PROMPTS_CACHED, _TEXTS_CACHED, _PAIRS_CACHED = 4, 1_600, 1_024, 4_096
 _PROMPT_CHARACTERS_MAX = 3_000
 _WHOLE_WORDS_MAX = 60
 """A prompt of so many words is read whole, of a longer one each sentence with the next."""
@@ -82,6 +82,20 @@ class LaterWords:
                     is_about = not telling.isdisjoint(matter) and _is_one_matter(mine, matter)
                     if is_about and again not in normalised(part):
                         yield replace(prompt, text=part)
+
+    def find_prompt(self, part: SaidSentence) -> SaidSentence | None:
+        """The whole prompt of which something is a part."""
+        own = part.session_id, part.at
+        return next((one for one, _ in self.prompts if (one.session_id, one.at) == own), None)
+
+    def leave(self, part: SaidSentence) -> "LaterWords":
+        """The same without the prompt of which something is a part: as if it had been said before everything."""
+        own = part.session_id, part.at
+        prompts = [
+            (replace(one, at=-1) if (one.session_id, one.at) == own else one, matter)
+            for one, matter in self.prompts
+        ]
+        return replace(self, prompts=prompts)
 
 
 @functools.lru_cache(_VAULTS_CACHED)

@@ -184,11 +184,23 @@ def read_late_prompts(
 
 
 def read_later_prompts(
-    tx: Connection, project_id: int, besides: int | None, since: int, now: int
+    tx: Connection, project_id: int, besides: int | None, now: int
 ) -> tuple[SaidSentence, ...]:
-    """What the user typed in a project since then, besides in one session, latest first."""
-    span = since, now
-    typed = _leave_typed(events.last_prompts_in(tx, project_id, besides, span, _LATER_PROMPTS))
+    """What the user typed in a project, besides in one session, latest first."""
+    return _leave_latest(
+        _leave_typed(events.last_prompts_in(tx, project_id, besides, now, _LATER_PROMPTS))
+    )
+
+
+def add_new_prompts(
+    tx: Connection, typed: Sequence[SaidSentence], project_id: int, after: int, now: int
+) -> tuple[SaidSentence, ...]:
+    """Add to what the user typed in a project what came after an event."""
+    new = _leave_typed(events.prompts_after(tx, project_id, after, now))
+    return _leave_latest(sorted((*new, *typed), key=lambda one: -one.at)[:_LATER_PROMPTS])
+
+
+def _leave_latest(typed: Sequence[SaidSentence]) -> tuple[SaidSentence, ...]:
     sizes = accumulate(len(one.text) for one in typed)
     return tuple(one for one, size in zip(typed, sizes, strict=True) if size <= _LATER_CHARACTERS)
 
@@ -221,6 +233,11 @@ def read_own_words(  # noqa: PLR0913  # what is known besides
 def _read_typed(tx: Connection, session_id: int, now: int, limit: int) -> tuple[SaidSentence, ...]:
     """Return the latest prompts of a session that its user typed."""
     return _leave_typed(events.last_prompts(tx, session_id, now, limit))
+
+
+def read_typed_at(tx: Connection, said: SaidSentence) -> tuple[SaidSentence, ...]:
+    """Return the prompts of a sentence's session up to its time, the last two: more than one may have just that time."""
+    return _read_typed(tx, said.session_id, said.at, 2)
 
 
 def _leave_typed(prompts: Iterable[Event]) -> tuple[SaidSentence, ...]:

@@ -22,9 +22,10 @@ from memd.belief.values import describe_line, find_line, read_set_values
 from memd.distill.proof.reopening import leave_passed
 from memd.injection import lines, spoken
 from memd.injection.choice import DAY_MS, CandidateChoice, CandidateGroup
-from memd.injection.later import find_later, rate_later, read_later_words
+from memd.injection.later import read_later_words
 from memd.injection.learned import SAID_MAX, SaidSentence
 from memd.injection.moments import STARTS
+from memd.injection.since import STANDING_KINDS, find_since, is_followed, read_stated
 from memd.injection.working_tree import NO_GUIDES, Guides
 from memd.models import GLOBAL_PROJECT, UNPROVED_MARK, Authority, Kind, Project, Session, Summary
 from memd.store import events, judgments, projects, session_context, usage
@@ -47,9 +48,6 @@ _CANDIDATES_MAX = 200
 """Candidates that are read of a kind and project."""
 _WORK_MAX = 3
 """Lines of the work that was left open or done last."""
-_STANDING_KINDS = frozenset(
-    {Kind.INSTRUCTION, Kind.PREFERENCE, Kind.DECISION, Kind.FACT, Kind.TASK, Kind.NOTE}
-)
 _KNOWN_KINDS = (Kind.NOTE, Kind.DISCOVERY, Kind.FIX)
 """What stands beside facts if somebody asked to remember it."""
 _SESSIONS_READ_MAX, _OUTCOMES_READ_MAX = 5, 12
@@ -236,32 +234,23 @@ def _follow_later(
     if here.project is None:
         return late, tuple(groups)
     number, besides = here.project.id, here.session.id if here.session else None
-    stated = [one for group in groups for one in group.candidates if _is_his(one, number)]
-    since = min((*(one.at for one in late), *(one.at for one in stated)), default=now)
-    later = read_later_words(spoken.read_later_prompts(tx, number, besides, since, now))
-    titles = read_later_words(tuple(SaidSentence(one.title, one.at) for one in stated))
+    his = tuple(one for group in groups for one in group.candidates if _is_his(one, number))
+    if not (late or his):
+        return late, tuple(groups)
+    said = read_later_words(spoken.read_later_prompts(tx, number, besides, now))
+    stated = read_stated(his)
 
     def tell(one: ContextCandidate) -> ContextCandidate:
-        if not _is_his(one, number):
-            return one
-        new = find_later(one.title, one.at, later, is_task=one.kind is Kind.TASK)
-        if new is not None and spoken.leave_rejected(tx, [new], number):
-            return replace(one, caveat=f"he said since: “{new.text}”")
-        other = find_later(one.title, one.at, titles)
-        if other is None:
-            return one
-        there = (each for each in stated if each.at == other.at)
-        newer = max(there, key=lambda each: rate_later(one.title, each.title))
-        return replace(one, caveat=f"see #{newer.id}")
+        since = find_since(tx, one, said, stated) if _is_his(one, number) else None
+        return one if since is None else replace(one, caveat=str(since))
 
     told = (replace(one, candidates=tuple(map(tell, one.candidates))) for one in groups)
-    return spoken.follow_later(tx, late, later, number), tuple(told)
+    return spoken.follow_later(tx, late, said, number), tuple(told)
 
 
 def _is_his(one: ContextCandidate, project_id: int) -> bool:
     """Return whether a memory is what the user stated of this project, and nothing is told against it."""
-    is_stated = one.authority >= Authority.USER_TOLD and one.kind in _STANDING_KINDS
-    return is_stated and one.project_id == project_id and not (one.is_pinned or one.caveat)
+    return is_followed(one) and one.project_id == project_id and not (one.is_pinned or one.caveat)
 
 
 def _drop_spoken(group: CandidateGroup, said: Sequence[SaidSentence]) -> CandidateGroup:
@@ -396,7 +385,7 @@ def _choose_said(
 ) -> tuple[SaidSentence, ...]:
     """Choose the user's own likeliest sentences of the last sessions, because there are no notes."""
     noted = _list_noted(groups)
-    unfit = [one.candidate for one in left_out if one.candidate.kind in _STANDING_KINDS]
+    unfit = [one.candidate for one in left_out if one.candidate.kind in STANDING_KINDS]
     number, limit = here.project.id if here.project else 0, _count_said(groups)
     statements = _list_statements(one for one in noted if one.authority >= Authority.USER_TOLD)
     # What is left out as a memory, because it is outdated or holds elsewhere, is not told as words either.
@@ -547,7 +536,7 @@ def _list_statements(memories: Iterable[ContextCandidate | Summary]) -> list[Sta
     return [
         StandingStatement(one.id, one.project_id, one.title, one.at, one.authority, one.tags)
         for one in memories
-        if one.kind in _STANDING_KINDS
+        if one.kind in STANDING_KINDS
     ]
 
 

@@ -16,7 +16,18 @@ from memd.belief.supersede import STOOD_RULE, describe_standing
 from memd.belief.values import ReplacedValue, describe_line, read_set_values
 from memd.directories import read_worktree_path
 from memd.errors import BadRequest, UnknownId
-from memd.models import NOTED, Authority, Edge, Event, Kind, Stance, Summary, Supersession, Tier
+from memd.models import (
+    ENDING_RULES,
+    NOTED,
+    Authority,
+    Edge,
+    Event,
+    Kind,
+    Stance,
+    Summary,
+    Supersession,
+    Tier,
+)
 from memd.recall.making import describe_making
 from memd.recall.types import (
     JudgmentLink,
@@ -380,7 +391,8 @@ def _decide_verdict(  # noqa: PLR0911, PLR0913  # one verdict a line, and what e
     if now is not None and summary.expires_at is not None and summary.expires_at <= now:
         return "expired"
     if summary.archived_at is not None:
-        return "archived"
+        is_idle = summary.rule in ENDING_RULES
+        return "not told: what it ended holds again or is gone" if is_idle else "archived"
     newer = unique(
         f"#{one.newer_id}" for one in values if one.older_id == summary.id and one.is_replaced
     )

@@ -187,6 +187,8 @@ class Hit:
     """Memories that stood behind it and say the same: at least two, or they are hits of their own."""
     contradiction: str | None = None
     """In words, what says otherwise: `contradicted by #7 (user, pinned)`."""
+    said_since: str | None = None
+    """In words, what its speaker said or stated since that may have put it out of force: `he said since: “…”`."""
 
     @property
     def told_alike(self) -> str:
@@ -376,7 +378,7 @@ class Why:
     """`summary:12`, `file:/a/b.py`, …"""
     summary: Summary | None
     verdict: str
-    """`current`, `superseded by #n`, `contradicted by #n`, `expired`, `unconfirmed`, …"""
+    """`current`, `superseded by #n`, `contradicted by #n`, `expired`, `unconfirmed`, `perhaps ended, …`, …"""
     sources: tuple[SourceEvent, ...]
     relations: tuple[SupersessionLink, ...]
     edges: tuple[Edge, ...]

@@ -18,6 +18,7 @@ from typing import Any
 from pydantic import Field
 from pydantic_core import PydanticSerializationError, to_json, to_jsonable_python
 
+from memd.belief.notes import describe_unproved
 from memd.errors import BadRequest, Broken, MemdError
 from memd.models import Authority, Summary
 from memd.recall.types import Answer
@@ -303,6 +304,8 @@ def _name_speakers(plain: Any, clients: Container[str]) -> Any:
         named |= {"speaker": authority.speaker, "authority": authority.description}
         if named["author"]:
             named |= {"speaker": "team", "authority": f"{named['author']} of the team"}
+        if doubt := describe_unproved(named["body"], authority, is_pinned=pinned_by is not None):
+            named["unproved"] = doubt
         if named["source"] in clients:
             named["client"] = named["source"]
     return named

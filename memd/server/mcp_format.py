@@ -9,7 +9,7 @@ import re
 from collections.abc import Collection, Container, Iterable, Mapping, Sequence
 from typing import Any
 
-from memd.belief.notes import read_content, split_note
+from memd.belief.notes import describe_unproved, read_content, split_note
 from memd.belief.standing import find_branch
 from memd.consolidate.forget import ForgetResult
 from memd.consolidate.judgments import JudgmentResult
@@ -204,12 +204,16 @@ def _format_hit(
 ) -> JsonObject:
     summary = hit.summary
     is_elsewhere = hit.project != found.scope.name
+    is_pinned = summary.pinned_at is not None
+    doubt = describe_unproved(summary.body, summary.authority, is_pinned=is_pinned)
     return {
         "id": summary.id,
         "title": fit_text(summary.title, title_bytes),
         "kind": summary.kind.value,
         "speaker": summary.speaker,
-        **drop_empty(author=fit_text(summary.author, AUTHOR_BYTES)),
+        **drop_empty(
+            author=fit_text(summary.author, AUTHOR_BYTES), unproved=fit_text(doubt, LINE_BYTES)
+        ),
         **format_date(summary.at, now),
         "score": round_number(hit.score),
         **drop_empty(
@@ -235,6 +239,7 @@ def _format_hit(
             replaces=fit_text(hit.replaces or "", LINE_BYTES),
             contradicted_by=_list_contradictions(summary, found.answer.contradicted),
             contradiction=fit_text(hit.contradiction or "", LINE_BYTES),
+            said_since=fit_text(hit.said_since or "", LINE_BYTES),
             project=fit_text(hit.project, SESSION_BYTES) if is_elsewhere else None,
             branch=fit_text(find_branch(summary.tags) or "", SESSION_BYTES),
             client=summary.source if summary.source in clients else None,

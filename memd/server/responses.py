@@ -70,6 +70,8 @@ class HitItem(DatedItem):
     """A hit of `mem_search`."""
 
     author: NotRequired[AuthorText]
+    unproved: NotRequired[str]
+    """Of what an agent noted: what the user really said, or why it is not his word."""
     score: float
     """Higher is better; comparable within this answer only."""
     lexical: NotRequired[int]
@@ -111,6 +113,8 @@ class HitItem(DatedItem):
     content: NotRequired[Content]
     contradiction: NotRequired[str]
     """Whose word stands against it: the greater one holds until the user judges."""
+    said_since: NotRequired[str]
+    """What the user said or stated since, which may have ended it: ask him if it matters."""
 
 
 class TurnItem(ExactTypes):
@@ -340,8 +344,9 @@ class WhyResponse(ExactTypes):
     scope: NotRequired[str]
     """Where it holds, as its speaker said it: tests, for now, that session, a file; else in all of its project."""
     verdict: str
-    """current, superseded by #n, value replaced by #n, contradicted by #n, expired, archived, or unconfirmed (a
-    claim of an agent's, said once, that nobody has borne out); recorded for an event, known by its edges for a file."""
+    """current, superseded by #n, value replaced by #n, contradicted by #n, perhaps ended (what was said since), expired,
+    archived, or unconfirmed (a claim of an agent's, said once, that nobody has borne out); recorded for an event, known by
+    its edges for a file."""
     used: NotRequired[UseCount]
     shown_unasked: NotRequired[InjectionCount]
     relations: list[RelationItem]

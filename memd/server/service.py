@@ -34,6 +34,7 @@ from memd.injection.ask import Asker
 from memd.injection.guard import RuleGuard
 from memd.injection.injector import Injector
 from memd.injection.outcomes import OutcomeJudge
+from memd.injection.since import LaterReader
 from memd.injection.working_tree import mark_gone
 from memd.models import Finding, Stance, Summary
 from memd.recall.provenance import explain_node
@@ -171,6 +172,7 @@ class MemoryService:
         self._maker = MemoryMaker(self.scopes, self._limits, app.clock)
         self._forget_tokens = ForgetTokens(app.clock)
         self._min_event_s = min_event_s
+        self._later = LaterReader()
         self._focuses: dict[str, tuple[tuple[str, ...], int]] = {}
         """Session → its focus, and since when. Held in memory only: a focus is no memory."""
 
@@ -203,6 +205,8 @@ class MemoryService:
         )
         waited = await self._wait_for_event(request.min_event)
         answer = await mark_gone(self.app.db, await self.app.recaller.search(question))
+        if question.as_of is None:
+            answer = await self._later.mark_hits(self.app.db, answer, now, caller.session or "")
         elsewhere = 0
         if not answer.hits and scope.name is not None:
             everywhere = replace(
@@ -272,15 +276,16 @@ class MemoryService:
             kind, node = "summary", str(number)
         if kind == "file" and directory and node.startswith(("./", "../")):
             node = normpath(f"{directory}/{node}")  # noqa: ASYNC240  # reads no disk
-        return await explain_node(
+        why = await explain_node(
             self.app.db,
             kind,
             node,
             depth=request.depth,
             project_ids=scope.project_ids,
-            now=self.app.clock(),
+            now=(now := self.app.clock()),
             roots=await self.scopes.list_checkouts(directory) if kind == "file" else (),
         )
+        return await self._later.doubt(self.app.db, why, now, caller.session or "")
 
     async def get(self, request: requests.GetRequest, caller: Caller) -> WholeMemories:
         """Whole memories. UnknownId if none of them exists."""

@@ -25,6 +25,7 @@ from memd.store.queries import (
     fetch_int,
     fetch_rows,
     has_rows,
+    last_id,
 )
 from memd.text import storable
 
@@ -35,6 +36,7 @@ _IN_MARKS_INDEX = "kind IN ('prompt', 'session_start', 'compact_start')"
 _IS_UNKNOWN = "session_id IN (SELECT id FROM sessions WHERE client = 'unknown')"
 SPOKEN_KINDS = (EventKind.PROMPT, EventKind.STOP, EventKind.AGENT_TEXT)
 _EVER = 2**63 - 1
+_EVENTS_LOOKED_AT = 1_000
 _PROMPTS = (
     f"events INDEXED BY events_marks WHERE session_id = ? AND {_IN_MARKS_INDEX} AND kind = 'prompt'"
 )
@@ -145,16 +147,33 @@ def last_prompts(tx: Connection, session_id: int, until: int, limit: int) -> lis
 
 
 def last_prompts_in(
-    tx: Connection, project_id: int, besides: int | None, span: tuple[int, int], limit: int
+    tx: Connection, project_id: int, besides: int | None, until: int, limit: int
 ) -> list[Event]:
-    """The latest prompts of a project's sessions besides one, after the first time and up to the second, latest first."""
+    """The latest prompts of a project's sessions besides one, up to a time, latest first."""
     sql = (
         f"SELECT {_COLUMNS} FROM events WHERE id IN (SELECT e.id FROM sessions s CROSS JOIN events e"
         f" INDEXED BY events_marks ON e.session_id = s.id WHERE s.project_id = ? AND s.id IS NOT ? AND e.{_IN_MARKS_INDEX}"
-        " AND e.kind = 'prompt' AND e.at > ? AND e.at <= ? ORDER BY e.at DESC LIMIT ?)"
+        " AND e.kind = 'prompt' AND e.at <= ? ORDER BY e.at DESC LIMIT ?)"
         " AND source <> ? ORDER BY at DESC"
     )
-    return fetch_rows(tx, _to_event, sql, (project_id, besides, *span, limit, AGENTS_IMPORT))
+    return fetch_rows(tx, _to_event, sql, (project_id, besides, until, limit, AGENTS_IMPORT))
+
+
+def look_for_prompt(tx: Connection, after: int) -> tuple[int, bool]:
+    """The last event, and whether there may be a prompt among those that came after one: among many there is."""
+    last = last_id(tx, "events")
+    if last - after > _EVENTS_LOOKED_AT:
+        return last, True
+    return last, last > after and has_rows(tx, "events WHERE id > ? AND kind = 'prompt'", (after,))
+
+
+def prompts_after(tx: Connection, project_id: int, after: int, until: int) -> list[Event]:
+    """The prompts of a project that were stored after an event, up to a time."""
+    sql = (
+        f"SELECT {_COLUMNS} FROM events NOT INDEXED WHERE id > ? AND kind = 'prompt' AND at <= ? AND source <> ?"
+        " AND session_id IN (SELECT id FROM sessions WHERE project_id = ?)"
+    )
+    return fetch_rows(tx, _to_event, sql, (after, until, AGENTS_IMPORT, project_id))
 
 
 def prompts_before(tx: Connection, session_id: int, at: int) -> list[str]:

@@ -10,7 +10,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.models import Kind, Summary
+from memd.models import ENDING_RULES, TURNED, Kind, Summary
 
 Mask = NDArray[np.bool_]
 
@@ -21,11 +21,26 @@ HIDES = (
     " (SELECT 1 FROM supersessions y WHERE y.older_id = x.newer_id AND y.undone_at IS NULL))"
 )
 """The condition in SQL that a supersession `x` hides something: what was rejected hides nothing."""
+_ENDED = "EXISTS (SELECT 1 FROM supersessions y WHERE y.newer_id = e.id"
+_STAYS_SO = (
+    "EXISTS (SELECT 1 FROM supersessions z WHERE z.older_id = y.older_id AND z.undone_at IS NULL)"
+)
+ENDS_NOTHING = (
+    f"EXISTS (SELECT 1 FROM summaries e INDEXED BY summaries_ending WHERE e.id = s.id"
+    f" AND e.rule IN {ENDING_RULES} AND e.pinned_at IS NULL AND iif(e.rule = '{TURNED}',"
+    f" {_ENDED}) AND NOT {_ENDED} AND {_STAYS_SO}),"
+    f" NOT {_ENDED}) OR {_ENDED} AND NOT {_STAYS_SO})))"
+)
+"""The condition in SQL that a summary `s` was kept only because it ended something that holds again, or never ceased to.
+
+A title `No longer: …` names what it ended, so it goes as soon as any of that holds again. A sentence that turns something
+says more, and may contradict what it could not end.
+"""
 NOT_SUPERSEDED = (
     f"NOT EXISTS (SELECT 1 FROM supersessions x WHERE x.older_id = s.id AND {HIDES})"
-    f" AND NOT {REJECTED.format('s.id')}"
+    f" AND NOT {REJECTED.format('s.id')} AND NOT {ENDS_NOTHING}"
 )
-"""The condition in SQL that nothing supersedes a summary `s`, and that the user has not rejected it."""
+"""The condition in SQL that nothing supersedes a summary `s`, that the user has not rejected it, and that it ends what it was kept for."""
 
 
 def marks(values: Sized) -> str:

@@ -10,8 +10,16 @@ from typing import Literal, get_args
 
 from apsw import Connection
 
-from memd.models import GLOBAL_PROJECT, RULE_KINDS, STATED_KINDS, Authority, Summary, Tier
-from memd.store.filter import HIDES, NOT_SUPERSEDED, marks
+from memd.models import (
+    ENDING_RULES,
+    GLOBAL_PROJECT,
+    RULE_KINDS,
+    STATED_KINDS,
+    Authority,
+    Summary,
+    Tier,
+)
+from memd.store.filter import ENDS_NOTHING, HIDES, NOT_SUPERSEDED, marks
 from memd.store.queries import fetch_all, fetch_first, fetch_ids, has_rows
 from memd.store.summaries import summaries_by_ids
 from memd.time_expressions import DAY_MS
@@ -99,6 +107,12 @@ def replaced_statements(tx: Connection, project_id: int, since: int) -> list[tup
     )
     times = {int(number): int(at) for number, at in rows}
     return [(one, times[one.id]) for one in summaries_by_ids(tx, list(times)).values()]
+
+
+def undone_endings(tx: Connection, project_id: int) -> list[Summary]:
+    """Return what was kept in a project because it ended something, and ends nothing any more."""
+    sql = f"SELECT s.id FROM summaries s INDEXED BY summaries_ending WHERE s.rule IN {ENDING_RULES} AND s.project_id = ? AND {ENDS_NOTHING}"
+    return list(summaries_by_ids(tx, fetch_ids(tx, sql, (project_id,))).values())
 
 
 def count_repeats(tx: Connection, summary_ids: Sequence[int]) -> dict[int, int]:

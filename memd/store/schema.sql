@@ -81,6 +81,7 @@ CREATE INDEX summaries_by_session ON summaries (session_id, at, id);
 CREATE INDEX summaries_by_topic ON summaries (topic_key, project_id) WHERE topic_key IS NOT NULL;
 CREATE INDEX summaries_to_consolidate ON summaries (id) WHERE consolidated = 0;
 CREATE INDEX summaries_by_kind ON summaries (project_id, kind, at);
+CREATE INDEX summaries_ending ON summaries (id) WHERE rule IN ('retracted', 'said:turned', 'said:taken-back');
 CREATE INDEX summaries_by_author ON summaries (author) WHERE author <> '';
 CREATE INDEX summaries_pinned ON summaries (project_id, at) WHERE pinned_at IS NOT NULL;
 CREATE INDEX summaries_scoped ON summaries (project_id) WHERE instr(tags, '"scope:') > 0;
@@ -398,14 +399,21 @@ END;
 
 CREATE TRIGGER supersessions_inserted AFTER INSERT ON supersessions BEGIN
   INSERT OR REPLACE INTO changes (summary_id) VALUES (new.older_id);
+  INSERT OR REPLACE INTO changes (summary_id) SELECT e.id FROM supersessions y JOIN summaries e ON e.id = y.newer_id
+    WHERE y.older_id = new.older_id AND e.rule IN ('retracted', 'said:turned', 'said:taken-back');
 END;
 
 CREATE TRIGGER supersessions_updated AFTER UPDATE OF undone_at ON supersessions BEGIN
   INSERT OR REPLACE INTO changes (summary_id) VALUES (new.older_id);
+  INSERT OR REPLACE INTO changes (summary_id) SELECT e.id FROM supersessions y JOIN summaries e ON e.id = y.newer_id
+    WHERE y.older_id = new.older_id AND e.rule IN ('retracted', 'said:turned', 'said:taken-back');
 END;
 
 CREATE TRIGGER supersessions_deleted AFTER DELETE ON supersessions BEGIN
   INSERT OR REPLACE INTO changes (summary_id) VALUES (old.older_id);
+  INSERT OR REPLACE INTO changes (summary_id) SELECT e.id FROM summaries e
+    WHERE (e.id = old.newer_id OR e.id IN (SELECT newer_id FROM supersessions WHERE older_id = old.older_id))
+    AND e.rule IN ('retracted', 'said:turned', 'said:taken-back');
 END;
 
 CREATE TRIGGER reviews_inserted AFTER INSERT ON reviews BEGIN

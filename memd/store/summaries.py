@@ -14,6 +14,7 @@ import apsw
 from apsw import Connection
 
 from memd.models import (
+    ENDING_RULES,
     STATED_KINDS,
     UNPROVED_MARK,
     Authority,
@@ -24,7 +25,7 @@ from memd.models import (
     noted_rule,
 )
 from memd.store import judgments, ledger
-from memd.store.filter import HIDES, NOT_SUPERSEDED, Filter, marks
+from memd.store.filter import ENDS_NOTHING, HIDES, NOT_SUPERSEDED, Filter, marks
 from memd.store.queries import (
     count_rows,
     fetch_all,
@@ -42,7 +43,7 @@ _COLUMNS = (
     " s.created_at, s.updated_at, s.rule, s.episode, s.topic_key, s.tags, s.files, s.expires_at,"
     " s.pinned_at, s.confidence, s.quality, s.revisions, s.duplicates,"
     f" (SELECT newer_id FROM supersessions x WHERE x.older_id = s.id AND {HIDES}),"
-    " s.archived_at, s.authority, s.pinned_by, s.author,"
+    f" coalesce(s.archived_at, iif(s.rule IN {ENDING_RULES} AND {ENDS_NOTHING}, s.updated_at, NULL)), s.authority, s.pinned_by, s.author,"
     " (SELECT v.at FROM reviews v WHERE v.summary_id = s.id AND v.verdict = 'rejected')"
 )
 """In the order of the fields of Summary."""

@@ -217,6 +217,17 @@ async def test_a_start_tells_in_his_own_words_what_a_note_does_not_surely_say_an
         assert "unproved" in turned
         lace = await ask("mem_remember", text="The project prints lace cards.", kind="fact", quote=asked)  # fmt: skip
         assert "are a question" in lace["unproved"]
+        hits = {
+            hit["title"]: hit.get("unproved")
+            for query in ("roman numerals arabic", "lace cards")
+            for hit in (await ask("mem_search", query=query))["hits"]
+        }
+    assert hits["Roman numerals are turned into arabic ones, because the index needs them"] == f"he said “{said}”"  # fmt: skip
+    assert hits["The project prints lace cards"].startswith("not his word: ")
+    found = command(daemon, "search", "roman numerals arabic", "--project", "all")
+    assert f"the index needs them  (he said “{said}”)" in found
+    listed = command(daemon, "list", "--project", "all")
+    assert "The project prints lace cards  (not his word: " in listed
     begun = hook("SessionStart", session_id="another", source="startup")
     told = json.loads(begun)["hookSpecificOutput"]["additionalContext"]
     assert f"he said “{said}”" in told

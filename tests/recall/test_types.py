@@ -29,7 +29,7 @@ def test_a_score_is_its_parts_in_order():
 JSON_FIELDS = {
     types.ScorePart: "name value op",
     types.Hit: (
-        "summary project session_title snippet score parts channels lexical_rank vector_rank topic_rank cosine recency coverage older_value replaces replaced_by alike contradiction"
+        "summary project session_title snippet score parts channels lexical_rank vector_rank topic_rank cosine recency coverage older_value replaces replaced_by alike contradiction said_since"
     ),
     types.TracedCandidate: "summary_id title score parts ranks cosine terms verdict",
     types.Turn: "event_id session_title role at snippet rank distance",

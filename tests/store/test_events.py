@@ -140,6 +140,31 @@ def test_prompts_of_a_session_are_found_by_the_marks_index_alone(db):
     assert all("events_marks" in plan for plan in db.read_now(planned))
 
 
+def test_new_prompts_are_found_by_the_last_event_that_was_seen(db):
+    first, _, third = marks(
+        db, make_new_event(prompt="one"), make_new_event("stop"), make_new_event(prompt="two")
+    )
+    assert db.read_now(lambda tx: events.look_for_prompt(tx, first)) == (third, True)
+    assert db.read_now(lambda tx: events.look_for_prompt(tx, third)) == (third, False)
+    asked = []
+
+    def read(tx):
+        tx.exec_trace = lambda _, sql, values: asked.append((sql, values)) or True
+        try:
+            found = events.prompts_after(tx, 1, first, 2**62)
+            events.look_for_prompt(tx, first)
+        finally:
+            tx.exec_trace = None
+        plans = (tx.execute(f"EXPLAIN QUERY PLAN {sql}", values) for sql, values in asked)
+        return [one.id for one in found], [row[3] for plan in plans for row in plan]
+
+    ids, plan = db.read_now(read)
+    assert ids == [third]
+    found = [line for line in plan if " events" in line]
+    assert len(found) == 3
+    assert all("rowid>?" in line or line == "SEARCH events" for line in found), found
+
+
 def said(key, text, *, at, turn=None):
     event = new(key, at=at, kind=EventKind.PROMPT, payload={"prompt": text})
     return dataclasses.replace(event, turn=turn)

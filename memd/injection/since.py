@@ -1,0 +1,262 @@
+"""What the user said or stated since on the matter of a memory that stands: one judgement for starts, searches and mem_why.
+
+A start reads it when it is built. For searches the words of a project's late prompts and of what stands there are kept until a
+prompt or a memory is new; what was found in them is told only if its prompt still says it.
+"""
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field, replace
+
+from memd.belief.decide import changes_sentence
+from memd.belief.standing import PREFIX
+from memd.injection import spoken
+from memd.injection.later import LaterWords, find_later, rate_later, read_later_words
+from memd.injection.learned import SaidSentence
+from memd.models import Authority, Kind, Summary
+from memd.recall.types import Answer, Hit, Why
+from memd.store import events, projects, session_context
+from memd.store.database import Connection, Database
+from memd.store.types import ContextCandidate
+from memd.text import one_line
+
+STANDING_KINDS = frozenset(
+    {Kind.INSTRUCTION, Kind.PREFERENCE, Kind.DECISION, Kind.FACT, Kind.TASK, Kind.NOTE}
+)
+_PROJECTS_KEPT = 8
+_STATED_MAX = 200
+"""Memories that are read of a kind."""
+_TITLE_CHARACTERS = 80
+_NEW_EVENTS_MAX = 1_000
+"""So many new events are looked through for prompts; after more, all late prompts are read again."""
+
+
+@dataclass(frozen=True, slots=True)
+class Since:
+    """What came after a memory and may have put it out of force: words of the user's, or a later memory."""
+
+    said: SaidSentence | None = None
+    newer: ContextCandidate | None = None
+    is_otherwise: bool = False
+    """Whether the words say otherwise for sure."""
+
+    def __str__(self) -> str:
+        """`he said since: “one reviewer is enough”`, `see #12`."""
+        if self.said is None:
+            return f"see #{self.newer.id}" if self.newer else ""
+        return f"he said {'otherwise ' if self.is_otherwise else ''}since: “{self.said.text}”"
+
+    def tell(self) -> str:
+        """The same for who does not see the later memory."""
+        return (
+            f"{self}: {one_line(self.newer.title, _TITLE_CHARACTERS)}" if self.newer else f"{self}"
+        )
+
+
+@dataclass(frozen=True, slots=True)
+class Stated:
+    """What the user stated of a project that stands, and its titles as what was said."""
+
+    memories: Sequence[ContextCandidate]
+    titles: LaterWords
+
+
+def read_stated(memories: Sequence[ContextCandidate]) -> Stated:
+    """Read the titles of what the user stated."""
+    titles = tuple(SaidSentence(one.title, one.at) for one in memories)
+    return Stated(memories, read_later_words(titles))
+
+
+def is_followed(one: Summary | ContextCandidate) -> bool:
+    """Return whether a memory is what the user stated, of a kind that stands until he says otherwise."""
+    return one.authority >= Authority.USER_TOLD and one.kind in STANDING_KINDS
+
+
+def find_since(
+    tx: Connection, one: Summary | ContextCandidate, said: LaterWords, stated: Stated
+) -> Since | None:
+    """Find what the user said since of the matter of a memory, or else stated, if that may put it out of force."""
+    new = find_later(one.title, one.at, said, is_task=one.kind is Kind.TASK)
+    if new is not None and spoken.leave_rejected(tx, [new], one.project_id):
+        return Since(new, is_otherwise=changes_sentence(one.title, new.text))
+    other = find_later(one.title, one.at, stated.titles)
+    if other is None:
+        return None
+    there = (each for each in stated.memories if each.at == other.at)
+    return Since(newer=max(there, key=lambda each: rate_later(one.title, each.title)))
+
+
+# ── For answers ──────────────────────────────────────────────────────────────────────────────────
+
+
+@dataclass(frozen=True, slots=True)
+class _ProjectWords:
+    """What is kept of a project, and on which prompts, changes of memories and last event it rests."""
+
+    version: tuple[int, int]
+    through: int
+    typed: tuple[SaidSentence, ...]
+    said: LaterWords
+    stated: Stated
+    found: dict[tuple[int, str], Since | None] = field(default_factory=dict)
+
+
+class LaterReader:
+    """Finds what was said since of the memories in an answer."""
+
+    def __init__(self) -> None:
+        self._kept: dict[int, _ProjectWords] = {}
+        self._seen = 0, 0
+        """The last event that was looked at, and the one up to which all prompts are old."""
+
+    async def mark_hits(self, db: Database, answer: Answer, now: int, asking: str) -> Answer:
+        """Mark the hits of which the user said something since, if nothing else is told against them.
+
+        `asking`: the client's id of the session that asks; what was typed there last is the question.
+        """
+        wanted = [hit.summary for hit in answer.hits if is_followed(hit.summary) and _is_plain(hit)]
+        told = await self._look_up(db, wanted, now, asking)
+        if not told:
+            return answer
+        hits = tuple(
+            replace(hit, said_since=told[number].tell())
+            if (number := hit.summary.id) in told
+            else hit
+            for hit in answer.hits
+        )
+        first = hits[0].summary.id
+        if answer.verdict == "found" and first in told:
+            doubt = f"#{first} may be out of force: {told[first]}"
+            answer = replace(answer, reason="; ".join(filter(None, (doubt, answer.reason))))
+        return replace(answer, hits=hits)
+
+    async def doubt(self, db: Database, why: Why, now: int, asking: str) -> Why:
+        """Put what was said since in the place of the verdict that a memory is current."""
+        one = why.summary
+        if one is None or why.verdict != "current" or one.pinned_at or not is_followed(one):
+            return why
+        since = (await self._look_up(db, [one], now, asking)).get(one.id)
+        return why if since is None else replace(why, verdict=f"perhaps ended, {since.tell()}")
+
+    async def _look_up(
+        self, db: Database, memories: Sequence[Summary], now: int, asking: str
+    ) -> dict[int, Since]:
+        if not memories:
+            return {}
+        found = await db.read_inline(lambda tx: self.find(tx, memories, now, asking))
+        if found is None:
+            found = await db.read(lambda tx: self.find(tx, memories, now, asking, may_read=True))
+        return found or {}
+
+    def find(
+        self,
+        tx: Connection,
+        memories: Iterable[Summary],
+        now: int,
+        asking: str = "",
+        *,
+        may_read: bool = False,
+    ) -> dict[int, Since] | None:
+        """Memory → what was said since, where there is something.
+
+        Unless it may read and compare a project's prompts, which takes milliseconds: None if that is to be done.
+        """
+        last, version = self._find_version(tx)
+        found: dict[int, Since] = {}
+        for one in memories:
+            kept = self._kept.get(one.project_id)
+            is_current = kept is not None and kept.version == version
+            if not may_read and not (kept and is_current and (one.id, one.title) in kept.found):
+                return None
+            if kept is None or not is_current:
+                kept = self._read_project(tx, one.project_id, version, last, now)
+            since = _find_kept(tx, one, kept)
+            if since is not None and not _holds(tx, since, kept, one.project_id, now):
+                self._kept.pop(one.project_id, None)
+                if not may_read:
+                    return None
+                kept = self._read_project(tx, one.project_id, version, last, now)
+                since = _find_kept(tx, one, kept)
+            if since is not None and since.said is not None and _is_last(tx, since.said, asking):
+                since = find_since(tx, one, kept.said.leave(since.said), kept.stated)
+            if since is not None and _holds(tx, since, kept, one.project_id, now):
+                found[one.id] = since
+        return found
+
+    def _find_version(self, tx: Connection) -> tuple[int, tuple[int, int]]:
+        """The last event, and what changes with each new prompt and each memory that is written, hidden or rejected."""
+        through, newest = self._seen
+        last, has_prompt = events.look_for_prompt(tx, through)
+        if last > through:
+            newest = last if has_prompt else newest
+            self._seen = last, newest
+        # What was seen may be ahead of this snapshot.
+        newest = newest if last >= through else last
+        return last, (newest, session_context.count_changes(tx))
+
+    def _read_project(
+        self, tx: Connection, project_id: int, version: tuple[int, int], last: int, now: int
+    ) -> _ProjectWords:
+        kept = self._kept.pop(project_id, None)
+        if kept is not None and 0 <= last - kept.through <= _NEW_EVENTS_MAX:
+            typed = spoken.add_new_prompts(tx, kept.typed, project_id, kept.through, now)
+        else:
+            typed = spoken.read_later_prompts(tx, project_id, None, now)
+        is_same = kept is not None and kept.version[1] == version[1]
+        stated = kept.stated if kept and is_same else _read_stated_of(tx, project_id, now)
+        new = _ProjectWords(version, last, typed, read_later_words(typed), stated)
+        self._kept[project_id] = new
+        while len(self._kept) > _PROJECTS_KEPT:
+            self._kept.pop(next(iter(self._kept)), None)
+        return new
+
+
+def _find_kept(tx: Connection, one: Summary, kept: _ProjectWords) -> Since | None:
+    key = one.id, one.title
+    if key not in kept.found:
+        kept.found[key] = find_since(tx, one, kept.said, kept.stated)
+    return kept.found[key]
+
+
+def _is_plain(hit: Hit) -> bool:
+    """Return whether nothing is told against a hit, and nobody pinned it."""
+    one = hit.summary
+    return not (one.superseded_by or one.pinned_at or hit.older_value or hit.contradiction)
+
+
+def _read_stated_of(tx: Connection, project_id: int, now: int) -> Stated:
+    """Read what the user stated of a project, besides what is pinned, contradicted, or holds for a part of it."""
+    ids = (project_id,)
+    kinds = sorted(STANDING_KINDS - {Kind.NOTE})
+    found = [
+        one
+        for kind in kinds
+        for one in session_context.standing_candidates(tx, ids, kind, now, _STATED_MAX)
+    ]
+    found += session_context.noted_candidates(tx, ids, (Kind.NOTE,), now, _STATED_MAX)
+    return read_stated(
+        tuple(
+            one
+            for one in found
+            if is_followed(one)
+            and not (one.is_pinned or one.contradicted_by)
+            and not any(tag.startswith(PREFIX) for tag in one.tags)
+        )
+    )
+
+
+def _holds(tx: Connection, since: Since, kept: _ProjectWords, project_id: int, now: int) -> bool:
+    """Return whether what was found is still there: the prompt, in its project and as it was, or the memory."""
+    if since.said is None:
+        return bool(since.newer and session_context.candidates_by_ids(tx, [since.newer.id], now))
+    session = projects.session(tx, since.said.session_id)
+    prompt = kept.said.find_prompt(since.said)
+    is_here = session is not None and session.project_id == project_id
+    return is_here and prompt in spoken.read_typed_at(tx, since.said)
+
+
+def _is_last(tx: Connection, said: SaidSentence, asking: str) -> bool:
+    """Return whether nothing was typed after this in the session that asks."""
+    session = projects.session(tx, said.session_id) if asking else None
+    if session is None or session.key != asking:
+        return False
+    return not events.count_prompts(tx, said.session_id, said.at, 2**62)

@@ -1,0 +1,173 @@
+"""What the user said since, beside the hits of a search and in the story of a memory: real daemon, hooks, commands."""
+
+import itertools
+import json
+
+import anyio
+import pytest
+from mcp import Client as ToolClient
+
+from memd.client import Client
+from tests.e2e.real_daemon import RealDaemon
+from tests.e2e.test_judging import stdio_proxy
+from tests.e2e.test_told_at_the_moment import Session
+
+NUMBERS = itertools.count(1)
+
+
+@pytest.fixture(scope="module")
+def daemon(tmp_path_factory):
+    it = RealDaemon(tmp_path_factory.mktemp("d")).start()
+    yield it
+    it.stop()
+
+
+@pytest.fixture
+def place(tmp_path):
+    (tmp_path / ".git").mkdir()
+    return str(tmp_path)
+
+
+@pytest.fixture
+def says(daemon, place):
+    def say(*prompts, where=place, key=None):
+        session = Session(daemon, key or f"since{next(NUMBERS)}", where)
+        session.hook("SessionStart", source="startup")
+        for prompt in prompts:
+            session.asks(prompt)
+            session.ends("OK.")
+        return session
+
+    return say
+
+
+@pytest.fixture
+def call(daemon, place):
+    def ask(method, **params):
+        with daemon.client() as client:
+            return client.call(method, {"directory": place, **params})
+
+    return ask
+
+
+@pytest.fixture
+def since(call):
+    """What is told beside the first hit, or beside any."""
+
+    def ask(query, **more):
+        hits = call("memd/search", query=query, **more)["hits"]
+        return [one["said_since"] for one in hits if one["said_since"]]
+
+    return ask
+
+
+RULE = "Never repaint the carousel horses!"
+LATER = "the carousel horses can be repainted again, the insurer is happy"
+
+
+def test_a_hit_and_its_story_are_told_with_what_the_user_said_since(
+    says, call, since, daemon, place
+):
+    says(RULE)
+    assert since("may I repaint the carousel horses?") == []
+    (hit,) = call("memd/search", query="may I repaint the carousel horses?")["hits"]
+    number = hit["id"]
+    assert call("memd/why", id=number)["verdict"] == "current"
+    says(LATER)
+    told = f"he said since: “{LATER}”"
+    answer = call("memd/search", query="may I repaint the carousel horses?")
+    assert [one["said_since"] for one in answer["hits"]] == [told]
+    assert answer["reason"].startswith(f"#{number} may be out of force: {told}")
+    assert call("memd/why", id=number)["verdict"] == f"perhaps ended, {told}"
+    start = call("memd/context")["text"]
+    assert f"({told})" in start
+    ran = daemon.run("search", "repaint the carousel horses", "--project", place)
+    assert f"({told})" in ran.stdout.decode()
+    assert told in daemon.run("why", str(number)).stdout.decode()
+
+
+def test_an_agent_reads_it_in_its_search_and_in_mem_why(says, call, daemon, place):
+    says(RULE)
+    says(LATER)
+    (hit,) = call("memd/search", query="may I repaint the carousel horses?")["hits"]
+
+    async def ask():
+        async with ToolClient(stdio_proxy(daemon).model_copy(update={"cwd": place})) as client:
+            found = await client.call_tool("mem_search", {"query": "repaint the carousel horses"})
+            why = await client.call_tool("mem_why", {"id": hit["id"]})
+            return found.structured_content, why.structured_content
+
+    found, why = anyio.run(ask)
+    assert found["hits"][0]["said_since"] == f"he said since: “{LATER}”"
+    assert "may be out of force" in found["reason"]
+    assert why["verdict"] == f"perhaps ended, he said since: “{LATER}”"
+
+
+def test_what_says_otherwise_for_sure_is_named_so(says, since):
+    says("We decided to keep the oven at 220 degrees.")
+    says("keep the oven at 180 degrees")
+    assert since("at which degrees is the oven?") == [
+        "he said otherwise since: “keep the oven at 180 degrees”"
+    ]
+
+
+def test_each_hit_is_told_with_the_words_of_its_own_project(says, since, tmp_path):
+    other = tmp_path / "other"
+    (other / ".git").mkdir(parents=True)
+    says(RULE)
+    says("Never repaint the ghost train!", where=str(other))
+    says(LATER, where=str(other))
+    assert since("repaint the horses or the ghost train", project="all") == []
+    ghost = "the ghost train can be repainted again, the paint is lead free"
+    says(ghost, where=str(other))
+    assert since("repaint the horses or the ghost train", project="all") == [
+        f"he said since: “{ghost}”"
+    ]
+
+
+def test_the_prompt_that_asks_is_no_later_word(says, daemon, place):
+    says(RULE)
+    session = says(
+        "can we finally repaint the carousel horses again or is that still off the table"
+    )
+    asked = {"query": "repaint the carousel horses", "directory": place}
+    with Client(daemon.paths.socket, preface={"session": session.key}) as own:
+        (hit,) = own.call("memd/search", asked)["hits"]
+        assert hit["said_since"] is None
+        assert own.call("memd/why", {"id": hit["id"]})["verdict"] == "current"
+
+
+@pytest.mark.parametrize("way", ["forget the words", "forget the session"])
+def test_forgotten_words_do_not_come_back_beside_a_hit(says, call, since, way):
+    says(RULE)
+    session = says(LATER)
+    assert since("repaint the carousel horses") == [f"he said since: “{LATER}”"]
+    what = {"query": "insurer"} if way == "forget the words" else {"session": session.key}
+    call("memd/forget", dry_run=False, **what)
+    assert "insurer" not in json.dumps(call("memd/search", query="repaint the carousel horses"))
+    assert since("repaint the carousel horses") == []
+
+
+def test_what_the_user_rejected_is_not_told_from_his_prompt(says, since, daemon):
+    says(RULE)
+    noted = says(LATER).notes("The carousel horses can be repainted.", kind="fact", quote=LATER)
+    told = since("repaint the carousel horses")
+    assert told == [f"he said since: “{LATER}”"]
+    assert daemon.run("review", "--reject", str(noted)).returncode == 0
+    assert since("repaint the carousel horses") == []
+
+
+def test_words_that_came_later_are_told_at_the_next_search_also_behind_a_later_memory(
+    call, says, since
+):
+    question = "on which day is the ferry washed?"
+    text = "The ferry is washed on Thursdays only, because the quay is free then."
+    call("memd/remember", text=text, kind="instruction")
+    assert since(question) == []
+    text = "The ferry is washed on Tuesdays, because the quay is let."
+    newer = call("memd/remember", text=text, kind="instruction")["id"]
+    assert since(question) == [
+        f"see #{newer}: The ferry is washed on Tuesdays, because the quay is let"
+    ]
+    says("the ferry gets its wash on fridays now")
+    assert "he said since: “the ferry gets its wash on fridays now”" in since(question)
