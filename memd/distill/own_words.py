@@ -26,6 +26,7 @@ VERBS = BEHAVIOUR | SPEECH.list_words("conduct")
 """Verbs with which people order something."""
 _ESCAPED = re.compile(r'\\"(?=[^`]*(?:`[^`]*`[^`]*)*\Z)')
 """A quotation mark that a program wrote inside another: outside of code nobody types it so."""
+_CODE_ALONE = compile_lazily(r"\s*`[^`\n]+`\W*")
 _CHARACTERS_READ_MAX = 20_000
 _MESSAGES_CACHED = 256
 """Messages of which the own sentences are kept: each rule about what somebody says asks for them."""
@@ -475,6 +476,10 @@ def _read_lead(sentence: OwnSentence) -> tuple[OwnSentence, _Follows]:
             cut = replace(sentence, text=sentence.text[:end], bare=sentence.bare[:end])
             if _introduces_text(lead):
                 return cut, _Follows.TEXT
+            if _CODE_ALONE.fullmatch(
+                sentence.text[match.end() :]
+            ):  # “lint before you commit: `make lint`”
+                return sentence, _Follows.OWN
             if not after.strip():
                 return cut, _Follows.LIST
             return cut, _Follows.OWN if _is_about_work(lead) else _Follows.BLOCK
@@ -503,7 +508,7 @@ def select_assertions(own: Sequence[OwnSentence]) -> list[OwnSentence]:
     for number, sentence in enumerate(own):
         if sentence.block == reported_block:
             continue
-        if vetoes.is_reported(sentence.bare):
+        if vetoes.is_reported(_drop_reason(sentence.bare)):
             reported_block = sentence.block
             continue
         near = (one.bare for one in own[max(0, number - 1) : number + 1])
@@ -513,6 +518,11 @@ def select_assertions(own: Sequence[OwnSentence]) -> list[OwnSentence]:
             continue
         found.append(sentence)
     return found
+
+
+def _drop_reason(text: str) -> str:
+    """Return a sentence without its reason, in which somebody else may speak: “… because the harbour master says so”."""
+    return SPEECH["because"].split(text, maxsplit=1)[0] or text
 
 
 def is_firm(own: Sequence[OwnSentence], number: int) -> bool:

@@ -59,6 +59,8 @@ KEPT = (
     f"{ORDER} the shop had empty shelves otherwise. also fix the footer",
     f"{ORDER} we forgot it twice and it cost us a weekend",
     "We decided to heat with pellets. gas got too expensive, no way back",
+    "We decided to print on cotton paper because the bindery wants it.",
+    "always weigh the flour before you bake: `weigh --flour`",
     f"{ORDER} Now, is it possible to speed up the build?",
     f"{ORDER} That is what the importer expects.",
     f"{ORDER} This is not negotiable.",
