@@ -50,15 +50,17 @@ from memd.capture.redact.regexes import (
     Reading,
     compile_regex,
     lower_alike,
+    note_secrets,
+    place_mark,
     replace_spans,
 )
 from memd.capture.redact.spoken import find_spoken
 from memd.capture.redact.views import redact_encoded, redact_joined, redact_misread
 from memd.capture.redact.words import SPOKEN_WORDS
 
-__all__ = ["PATTERNS", "RULES_VERSION", "forget_words", "redact", "redact_blocks", "redact_value"]
+__all__ = ["PATTERNS", "RULES_VERSION", "forget_words", "note_secrets", "redact", "redact_blocks", "redact_value"]  # fmt: skip
 
-RULES_VERSION = 6
+RULES_VERSION = 7
 """Grows when redaction finds what it did not find before: a vault that older rules wrote is then worth a scrub."""
 
 _Needles = tuple[tuple[str, tuple[int, ...]], ...]
@@ -414,7 +416,7 @@ def _find_given(members: dict[Any, Any]) -> dict[Any, str]:
 
 
 def _redact_given(value: Any, rule: str) -> Any:
-    return f"[REDACTED:{rule}]" if isinstance(value, str) and not is_reference(value) else value
+    return place_mark(value, rule) if isinstance(value, str) and not is_reference(value) else value
 
 
 def _strip_placeholders(name: Any) -> str:
@@ -441,7 +443,7 @@ def _redact_member(name: str, value: Any, depth: int, redact: _RedactText) -> An
         return redact(value)
     if _is_question(name) and rule != "password" and len(value.split()) > 1:
         return redact(value)  # what the user chose; a token has no spaces
-    return f"[REDACTED:{rule}]"
+    return place_mark(value, rule)
 
 
 def _is_question(name: str) -> bool:
