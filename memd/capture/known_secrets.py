@@ -12,7 +12,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from memd.capture.redact import note_secrets, redact_value
-from memd.capture.redact.names import FAIR, STRONG, judge
+from memd.capture.redact.names import FAIR, STRONG, is_random, judge
 from memd.capture.redact.regexes import compile_regex
 from memd.capture.redact.words import CODE_NAME
 
@@ -21,12 +21,13 @@ _PROJECTS_MAX = 64
 _VALUES_MAX = 32
 """Values of a project that are looked for in each of its texts."""
 _LENGTH_MIN, _LENGTH_MAX = 5, 512
-_FAIR_MIN, _FAIR_DIGITS_MIN = 10, 2
+_FAIR_MIN = 10
 _UNBOUNDED_MIN = 16
 """Characters from which a value cannot be part of another word by chance."""
+_DRAWN = r"(?=(?:\D*\d){2}|(?=\D*\d)[^!@#$%^&+?=~]*[!@#$%^&+?=~])[^\W_][\w!@#$%^&+?=~.*/-]*"
 _DOOR_CODE = r"\d{4,8}[A-Z]"
-_SNAKE = r"[a-z]+(?:_[a-z0-9]+)+"
-"""What a database or a user may be called as well: `shop_test_5432`."""
+_NAME = rf"{CODE_NAME}|[a-z]+(?:[-_.](?:[a-z]+|\d+))+"
+"""What a database, a host or a test may be called as well: `shop_test_5432`."""
 _BY_FORM = frozenset({"high-entropy"})
 """What is found wherever it stands, unless the text around it says that it is a digest or an id."""
 
@@ -107,14 +108,13 @@ class ProjectRedaction:
 
 
 def is_telling(value: str) -> bool:
-    """Return whether the form of a value is that of a secret alone: letters with digits or signs, and drawn."""
-    if not _LENGTH_MIN <= len(value) <= _LENGTH_MAX or "[REDACTED:" in value:
+    """Return whether the form of a value is that of a secret alone: drawn, with several digits or a digit and a sign."""
+    if not _LENGTH_MIN <= len(value) <= _LENGTH_MAX or not compile_regex(_DRAWN).fullmatch(value):
         return False
     kind = judge(value)
-    digits = sum(map(str.isdigit, value))
-    is_fair = kind == FAIR and len(value) >= _FAIR_MIN and digits >= _FAIR_DIGITS_MIN
-    is_drawn = kind == STRONG or is_fair or compile_regex(_DOOR_CODE).fullmatch(value) is not None
-    return is_drawn and compile_regex(rf"{CODE_NAME}|{_SNAKE}").fullmatch(value) is None
+    is_drawn = kind == STRONG or (kind == FAIR and len(value) >= _FAIR_MIN) or is_random(value)
+    is_drawn = is_drawn or compile_regex(_DOOR_CODE).fullmatch(value) is not None
+    return is_drawn and compile_regex(_NAME).fullmatch(value) is None
 
 
 def _bounded(value: str) -> re.Pattern[str] | None:
