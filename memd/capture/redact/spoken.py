@@ -31,6 +31,8 @@ from memd.capture.redact.words import (
     LATIN_LAST,
     LINE,
     NEXT_WORD,
+    OPENING_FOREIGN,
+    OPENING_SIGNS,
     PLAIN_MIN,
     SpokenToken,
     Word,
@@ -40,9 +42,11 @@ from memd.capture.redact.words import (
     end_of_word,
     find_unspaced,
     has_verb_of_change,
+    is_code,
     is_complete,
     is_last,
     is_of_change,
+    is_opening,
     kinds_of,
     may_be_another,
     read_before,
@@ -77,9 +81,14 @@ _LENGTH_MIN, _USUAL_MIN, _PIN_MIN, _PIN_MAX = 4, 8, 4, 12
 
 def find_spoken(reading: Reading) -> Iterator[Found]:
     """Yield the secrets told in sentences."""
+    lowered = reading.lowered
+    if not reading.signs.isdisjoint(OPENING_SIGNS) or (
+        reading.is_foreign and any(map(lowered.__contains__, OPENING_FOREIGN))
+    ):
+        for last in words_for_secrets(opening=True):
+            yield from _find_at_word(reading.text, lowered, last, opening=True)
     if not reading.is_named:
         return
-    lowered = reading.lowered
     words = [last for sign in BY_SIGN if sign in reading.signs for last in BY_SIGN[sign]]
     words += [last for last in FOREIGN if last in lowered] if reading.is_foreign else []
     for text in dict.fromkeys((reading.text, compile_regex(_WRAPPED).sub(" ", reading.text))):
@@ -89,17 +98,18 @@ def find_spoken(reading: Reading) -> Iterator[Found]:
             yield from find_unspaced(text, lowered)
 
 
-def _find_at_word(text: str, lowered: str, last: str) -> Iterator[Found]:
+def _find_at_word(text: str, lowered: str, last: str, *, opening: bool = False) -> Iterator[Found]:
     """Yield the values around each place where a word for a secret ends with `last`."""
     for at in find_all(last, lowered):
         end = at + len(last)
-        for word in words_for_secrets()[last]:
+        for word in words_for_secrets(opening=opening)[last]:
             start = end - len(word.parts)
             if start != at and not lowered.startswith(word.parts, max(start, 0)):
                 continue
             whole = end_of_word(text, start, end, word)
             if whole:
-                yield from _find_around(text, start, whole, word)
+                if not opening or is_opening(text, start, whole, word):
+                    yield from _find_around(text, start, whole, word)
                 break
 
 
@@ -113,6 +123,10 @@ def _find_around(text: str, start: int, end: int, word: Word) -> Iterator[Found]
     if is_noun:
         following = ""  # most words after "password" are nouns: "password field"
     value = _find_value(text, start, end, word, following)
+    if word.opens:
+        if value is not None and is_code(text[slice(*value)]):
+            yield *value, "password"
+        return
     found = [] if value is None else [value]
     least = names.STRONG if is_noun and not is_of_change(text, end, word) else names.FAIR
     found += _find_others(text, start, end, word, value, least)
@@ -127,7 +141,9 @@ def _find_value(text: str, start: int, end: int, word: Word, following: str) -> 
     if used and (value := _find_before(text, start, end, word)) is not None:
         return value
     value = _find_paired(text, before, end, word)
-    if value is None and following in (_GOES_ON if word.is_english else _GOES_ON_FOREIGN):
+    if value is None and following in (
+        _GOES_ON if word.is_english and not word.opens else _GOES_ON_FOREIGN
+    ):
         tokens = read_tokens_after(text, end) if used else []
         value = _find_linked(text, start, tokens, word, "as") or _find_after(text, start, end, word)
     for find in (_find_before, _find_entered, _find_drawn):
@@ -413,7 +429,8 @@ def _value_after(text: str, start: int, token: SpokenToken, word: Word, link: st
     elif kind >= names.FAIR:
         found = word.is_password or (kind == names.STRONG or len(token.bare) >= _USUAL_MIN)
     elif kind == names.NUMBER:
-        found = word.is_password and is_last(text, token, word)
+        is_told = not token.bare.isdigit() or is_last(text, token, word)
+        found = word.is_password and is_told
     else:
         found = kind == names.PLAIN and _is_plain_value(text, start, token, word, link)
     return (token.start, token.end) if found else None
@@ -441,7 +458,8 @@ def _is_stated_value(text: str, token: SpokenToken, word: Word, *, adjacent: boo
     kind = judge(token.bare)
     if kind == names.NUMBER:
         pin = word.parts in {"pin", "passcode"} and _PIN_MIN <= len(token.bare) <= _PIN_MAX
-        return adjacent and pin and is_last(text, token, word)
+        is_told = (adjacent and pin) or not token.bare.isdigit()
+        return word.is_password and is_told and is_last(text, token, word)
     if kind < names.FAIR or compile_regex(CODE_NAME).fullmatch(token.bare):
         return False
     if kind == names.STRONG:

@@ -24,11 +24,12 @@ class Language(NamedTuple):
     enter: frozenset[str]
     user: frozenset[str]
     former: frozenset[str]
+    opens: frozenset[str]
     endings: tuple[str, ...]
     change: tuple[str, ...]
 
 
-_COLLECTIONS = (*(frozenset,) * 11, tuple, tuple)
+_COLLECTIONS = (*(frozenset,) * 12, tuple, tuple)
 """What a language has its kinds of words in."""
 
 
@@ -42,6 +43,8 @@ class Word(NamedTuple):
     """If not, it may have an ending of its own, and be that of a longer word: `hasłem`, `Datenbankpasswort`."""
     all: Language
     """The words of all its languages together."""
+    opens: bool = False
+    """Whether it holds a secret only where what it opens is named: "the code for the gate"."""
 
 
 class SpokenToken(NamedTuple):
@@ -69,7 +72,7 @@ def _read_language(table: dict[str, str]) -> Language:
 
     return Language(
         read("is"), read("to"), read("of"), read("as"), read("small"), read("closing"), read("polite"),
-        read("state"), read("enter"), read("user"), read("former"), tuple(table["endings"].split()),
+        read("state"), read("enter"), read("user"), read("former"), read("opens"), tuple(table["endings"].split()),
         tuple(table.get("change", "").split()),
     )  # fmt: skip
 
@@ -81,16 +84,16 @@ def _join_languages(languages: tuple[Language, ...]) -> Language:
 
 
 @functools.cache
-def words_for_secrets() -> dict[str, list[Word]]:
-    """Return the words for secrets by the last part of each, those of several parts first."""
+def words_for_secrets(*, opening: bool = False) -> dict[str, list[Word]]:
+    """Return the words for secrets by the last part of each, those of several parts first; or those that open something."""
     languages = {
         name: _read_language(row) for name, row in names.WORD_TABLES.items() if "endings" in row
     }
     spoken: dict[tuple[str, bool], list[Language]] = {}
     for name, language in languages.items():
-        for kind in ("password", "key"):
-            for word in names.WORD_TABLES[name][kind].split():
-                spoken.setdefault((word.replace("_", " "), kind == "password"), []).append(language)
+        for kind in ("code",) if opening else ("password", "key"):
+            for word in names.WORD_TABLES[name].get(kind, "").split():
+                spoken.setdefault((word.replace("_", " "), kind != "key"), []).append(language)
     english = languages["en"]
     # An English word in another language: what is English, too, means what it means in English.
     known = english.to | english.of | english.small
@@ -102,7 +105,8 @@ def words_for_secrets() -> dict[str, list[Word]]:
     for (parts, is_password), own in spoken.items():
         more = abroad if own[0] is english else [english]
         of = tuple(dict.fromkeys([*own, *more]))
-        word = Word(parts, is_password, of, own[0] is english, _join_languages(of))
+        is_english = own[0] is english and (not opening or len(own) == 1)
+        word = Word(parts, is_password, of, is_english, _join_languages(of), opening)
         index.setdefault(parts.rsplit(" ", 1)[-1], []).append(word)
     return {last: sorted(words, key=lambda w: -len(w.parts)) for last, words in index.items()}
 
@@ -115,6 +119,13 @@ def _last_parts() -> dict[str, None]:
         if "endings" in row
         for word in (*row["password"].split(), *row["key"].split())
     }
+
+
+def _opening_signs() -> tuple[list[str], list[str]]:
+    """Return what the words for what a code opens are searched for by: ASCII, and others."""
+    words = {w for row in names.WORD_TABLES.values() for w in row.get("opens", "").split()}
+    signs = {f"{w}\n" if len(w) < _WHOLE_MAX and w != "wpa" else w for w in words if w.isascii()}
+    return sorted(signs), sorted(w for w in words if not w.isascii())
 
 
 def _by_sign() -> dict[str, list[str]]:
@@ -130,6 +141,8 @@ BY_SIGN = _by_sign()
 FOREIGN = [last for last in _last_parts() if not last.isascii()]
 SPOKEN_WORDS = tuple(BY_SIGN)
 """What `find_spoken` searches for in the words of a text, each with a line break behind it."""
+OPENING_SIGNS, OPENING_FOREIGN = _opening_signs()
+"""One of them is in every text with a code that opens something; the others have letters outside ASCII."""
 
 LINE = 160
 """Characters of a line that are read after a word, and half of them before."""
@@ -150,6 +163,10 @@ _CLOSING = "\"'`*_»”“’」』)],;:!?.…"
 
 PLAIN_MIN = 5
 _OTHER_MIN = 6
+_OPENS_BEFORE, _OPENS_AFTER = 3, 6
+"""Words before a code and after it among which what it opens may stand."""
+_PARTED_NAME = r"[a-z]+\d*(?:[_.:-][a-z0-9]+)+|[A-Z]+\d*(?:[_.:-][A-Z0-9]+)+"
+"""What keys and codes are called in code: `tenant-2024`, `ERR_2024`."""
 _NUMBERED_NAME = r"[A-Z][a-z]+\d+(?:[A-Z][a-z]+\d*)+|[A-Z][a-z]+[A-Z]{2,}\d*"
 CODE_NAME = (
     r"[a-z]+(?:_[a-z]+)+\d?|[a-z]+(?:[A-Z][a-z]+)+\d?|[A-Z]+(?:_[A-Z]+)+\d?|(?:[A-Z][a-z]+){1,4}\d?"
@@ -296,6 +313,50 @@ def can_be_password(bare: str, word: Word, language: Language, least: int = PLAI
         not foreign
         and not low.endswith(language.endings)
         and not any(low in words for words in about)
+    )
+
+
+def is_opening(text: str, start: int, end: int, word: Word) -> bool:
+    """Return whether what a code or a key opens is named beside it, or a secret was told before it in the line.
+
+    Only then is it one: keys and codes are also those of tables, errors and parts.
+    """
+    line = max(text.rfind("\n", 0, start) + 1, start - LINE // 2)
+    if any(
+        _names_opening(one, word) for one in text[line:start].lower().split(" ")[-_OPENS_BEFORE:]
+    ):
+        return True
+    nouns, of = 0, False
+    tokens = [one.bare.lower() for one in read_tokens_after(text, end)[:_OPENS_AFTER]]
+    for n, low in enumerate(tokens):
+        if among(word, "of", low):
+            of = True
+        elif _names_opening(low, word):
+            if of or not among(word, "of", " ".join(tokens[n + 1 : n + 2])):
+                return True  # but not "le code porte sur …"
+        elif not among(word, "small", low) and "'" not in low and "’" not in low:
+            nouns += 1
+            if nouns > 1 or any(map(str.isdigit, low)):
+                break
+    return of and "[REDACTED:" in text[line:start]
+
+
+def _names_opening(low: str, word: Word) -> bool:
+    """Return whether a word is what a code opens, or begins with it: "l'alarme", "wlan-", "tür" of "türcode"."""
+    if low.rstrip(CLAUSE_SIGNS) != low and not low.endswith("-"):
+        return False
+    parts = re.split(r"[-'’]", low.strip(CLAUSE_SIGNS))
+    return (
+        any(part in word.all.opens for part in parts) or low.strip(CLAUSE_SIGNS) in word.all.opens
+    )
+
+
+def is_code(bare: str) -> bool:
+    """Return whether a value can be a code or a key that opens something: digits or drawn, and no name in code."""
+    kind = judge(bare)
+    is_long = kind == names.STRONG or (kind == names.FAIR and len(bare) >= _USUAL_MIN)
+    return kind == names.NUMBER or (
+        is_long and not compile_regex(rf"{CODE_NAME}|{_PARTED_NAME}").fullmatch(bare)
     )
 
 
