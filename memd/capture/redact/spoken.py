@@ -369,8 +369,10 @@ def _read_link(token: SpokenToken, word: Word) -> str:
     if token.raw in _SYMBOLS:
         return token.raw
     low = token.bare.lower().rstrip(":")
-    # n'est, c'est
-    if among(word, "being", low) or among(word, "being", low.replace("’", "'").rpartition("'")[2]):
+    # n'est, c'est, e'
+    if any(among(word, "being", one) for one in (low, token.raw.lower())) or among(
+        word, "being", low.replace("’", "'").rpartition("'")[2]
+    ):
         return low
     return "-" if token.raw in _DASHES else ""
 

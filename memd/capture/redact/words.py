@@ -43,6 +43,8 @@ class Word(NamedTuple):
     """If not, it may have an ending of its own, and be that of a longer word: `hasłem`, `Datenbankpasswort`."""
     all: Language
     """The words of all its languages together."""
+    has_english: bool = False
+    """Whether English has it, too, where what stands before it says of what it is."""
     opens: bool = False
     """Whether it holds a secret only where what it opens is named: "the code for the gate"."""
 
@@ -106,7 +108,9 @@ def words_for_secrets(*, opening: bool = False) -> dict[str, list[Word]]:
         more = abroad if own[0] is english else [english]
         of = tuple(dict.fromkeys([*own, *more]))
         is_english = own[0] is english and (not opening or len(own) == 1)
-        word = Word(parts, is_password, of, is_english, _join_languages(of), opening)
+        word = Word(
+            parts, is_password, of, is_english, _join_languages(of), own[0] is english, opening
+        )
         index.setdefault(parts.rsplit(" ", 1)[-1], []).append(word)
     return {last: sorted(words, key=lambda w: -len(w.parts)) for last, words in index.items()}
 
@@ -163,10 +167,10 @@ _CLOSING = "\"'`*_»”“’」』)],;:!?.…"
 
 PLAIN_MIN = 5
 _OTHER_MIN = 6
-_OPENS_BEFORE, _OPENS_AFTER = 3, 6
-"""Words before a code and after it among which what it opens may stand."""
-_PARTED_NAME = r"[a-z]+\d*(?:[_.:-][a-z0-9]+)+|[A-Z]+\d*(?:[_.:-][A-Z0-9]+)+"
-"""What keys and codes are called in code: `tenant-2024`, `ERR_2024`."""
+_OPENS_AFTER = 6
+"""Words after a code among which what it opens may stand."""
+_PARTED_NAME = r"[A-Z]{1,4}-?\d+|[a-z]+\d*(?:[_.:][a-z0-9]+)+|[a-z]+\d*(?:-[a-z0-9]+){1,2}|[A-Z]+\d*(?:[_.:-][A-Z0-9]+)+"
+"""What keys, parts and errors are called: `tenant-2024`, `E1042`, `ERR_2024`."""
 _NUMBERED_NAME = r"[A-Z][a-z]+\d+(?:[A-Z][a-z]+\d*)+|[A-Z][a-z]+[A-Z]{2,}\d*"
 CODE_NAME = (
     r"[a-z]+(?:_[a-z]+)+\d?|[a-z]+(?:[A-Z][a-z]+)+\d?|[A-Z]+(?:_[A-Z]+)+\d?|(?:[A-Z][a-z]+){1,4}\d?"
@@ -293,7 +297,8 @@ def end_of_word(text: str, start: int, end: int, word: Word) -> int:
             return 0
     following = text[end : end + 1]
     if following.isalnum() or following == "_":
-        ending = None if word.is_english else compile_regex(_ENDING).match(text, end)
+        is_whole = word.is_english or word.opens
+        ending = None if is_whole else compile_regex(_ENDING).match(text, end)
         return ending.end() if ending else 0
     return end
 
@@ -319,35 +324,43 @@ def can_be_password(bare: str, word: Word, language: Language, least: int = PLAI
 def is_opening(text: str, start: int, end: int, word: Word) -> bool:
     """Return whether what a code or a key opens is named beside it, or a secret was told before it in the line.
 
-    Only then is it one: keys and codes are also those of tables, errors and parts.
+    Only then is it one: keys and codes are also those of tables, errors and parts. What stands between says of what they
+    are: "error code for the door", "code d'erreur de la porte".
     """
     line = max(text.rfind("\n", 0, start) + 1, start - LINE // 2)
-    if any(
-        _names_opening(one, word) for one in text[line:start].lower().split(" ")[-_OPENS_BEFORE:]
-    ):
+    before = text[line:start].lower().split()[-1:]
+    if any(_names_opening(one, word) for one in before):
         return True
-    nouns, of = 0, False
+    if word.has_english and any(_is_noun(one, word) for one in before):
+        return False
+    of = has_noun = False
     tokens = [one.bare.lower() for one in read_tokens_after(text, end)[:_OPENS_AFTER]]
     for n, low in enumerate(tokens):
         if among(word, "of", low):
+            if has_noun:
+                break
             of = True
         elif _names_opening(low, word):
             if of or not among(word, "of", " ".join(tokens[n + 1 : n + 2])):
                 return True  # but not "le code porte sur …"
-        elif not among(word, "small", low) and "'" not in low and "’" not in low:
-            nouns += 1
-            if nouns > 1 or any(map(str.isdigit, low)):
+        elif not among(word, "small", low):
+            has_noun = True
+            if any(map(str.isdigit, low)):
                 break
     return of and "[REDACTED:" in text[line:start]
 
 
+def _is_noun(low: str, word: Word) -> bool:
+    """Return whether a word before another may be a noun that goes with it: none of the small words of its language."""
+    kinds = ("small", "of", "to", "being", "closing", "using", "enter")
+    return low.isalpha() and not any(among(word, kind, low) for kind in kinds)
+
+
 def _names_opening(low: str, word: Word) -> bool:
-    """Return whether a word is what a code opens, or begins with it: "l'alarme", "wlan-", "tür" of "türcode"."""
-    if low.rstrip(CLAUSE_SIGNS) != low and not low.endswith("-"):
-        return False
-    parts = re.split(r"[-'’]", low.strip(CLAUSE_SIGNS))
-    return (
-        any(part in word.all.opens for part in parts) or low.strip(CLAUSE_SIGNS) in word.all.opens
+    """Return whether a word is what a code opens, or has it as a part: "l'alarme", the "tür" of "türcode"."""
+    bare = low.rstrip("-")
+    return bare in word.all.opens or any(
+        part in word.all.opens for part in re.split(r"[-'’]", bare)
     )
 
 
