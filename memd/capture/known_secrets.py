@@ -18,7 +18,7 @@ from memd.capture.redact.words import CODE_NAME
 
 RedactValue = Callable[[Any], Any]
 _PROJECTS_MAX = 64
-_VALUES_MAX = 32
+_VALUES_MAX = 24
 """Values of a project that are looked for in each of its texts."""
 _LENGTH_MIN, _LENGTH_MAX = 5, 512
 _FAIR_MIN = 10
@@ -46,11 +46,18 @@ class _Known:
             del self._values[next(iter(self._values))]
         return before is None
 
-    def hide(self, text: str) -> str:
-        for value, (pattern, mark) in tuple(self._values.items()):
-            if value in text:
-                text = pattern.sub(mark, text) if pattern else text.replace(value, mark)
-        return text
+    def hide_in(self, value: Any) -> Any:
+        """Return a JSON value without these secrets."""
+        # Most values have none: looking for each in all strings at once costs less.
+        joined = "\n".join(_list_strings(value))
+        found = [one for one in tuple(self._values.items()) if one[0] in joined]
+
+        def hide(text: str) -> str:
+            for secret, (pattern, mark) in found:
+                text = pattern.sub(mark, text) if pattern else text.replace(secret, mark)
+            return text
+
+        return _map_strings(value, hide) if found else value
 
 
 class KnownSecrets:
@@ -64,7 +71,7 @@ class KnownSecrets:
         """Redact a JSON value by the rules, and then of the secrets of all projects."""
         clean = rules(value)
         for known in tuple(self._projects.values()):
-            clean = _map_strings(clean, known.hide)
+            clean = known.hide_in(clean)
         return clean
 
     def add(self, project: str, found: Mapping[str, str]) -> dict[str, str]:
@@ -100,11 +107,11 @@ class ProjectRedaction:
         for secret, rule in self._secrets.add(self._project, found).items():
             self.has_new = self._new.add(secret, rule)
         known = self._secrets.find(self._project)
-        return clean if known is None else _map_strings(clean, known.hide)
+        return clean if known is None else known.hide_in(clean)
 
     def hide_new(self, value: Any) -> Any:
         """Return a JSON value that was redacted before without what was recognised since."""
-        return _map_strings(value, self._new.hide)
+        return self._new.hide_in(value)
 
 
 def is_telling(value: str) -> bool:
@@ -123,6 +130,21 @@ def _bounded(value: str) -> re.Pattern[str] | None:
         return None
     edge = r"(?:(?<![^\W_])|(?<=\\[nrt]))"
     return re.compile(rf"{edge}{re.escape(value)}(?![^\W_])")
+
+
+def _list_strings(value: Any) -> list[str]:
+    """Return the strings and the keys of a JSON value."""
+    strings: list[str] = []
+    waiting = [value]
+    for one in waiting:  # which grow meanwhile
+        if isinstance(one, str):
+            strings.append(one)
+        elif isinstance(one, dict):
+            waiting.extend(one)
+            waiting.extend(one.values())
+        elif isinstance(one, list):
+            waiting.extend(one)
+    return strings
 
 
 def _map_strings(value: Any, change: Callable[[str], str]) -> Any:

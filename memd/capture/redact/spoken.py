@@ -31,6 +31,8 @@ from memd.capture.redact.words import (
     LATIN_LAST,
     LINE,
     NEXT_WORD,
+    OPENED,
+    OPENING_BY_SIGN,
     OPENING_FOREIGN,
     OPENING_SIGNS,
     PLAIN_MIN,
@@ -82,11 +84,7 @@ _LENGTH_MIN, _USUAL_MIN, _PIN_MIN, _PIN_MAX = 4, 8, 4, 12
 def find_spoken(reading: Reading) -> Iterator[Found]:
     """Yield the secrets told in sentences."""
     lowered = reading.lowered
-    if not reading.signs.isdisjoint(OPENING_SIGNS) or (
-        reading.is_foreign and any(map(lowered.__contains__, OPENING_FOREIGN))
-    ):
-        for last in words_for_secrets(opening=True):
-            yield from _find_at_word(reading.text, lowered, last, opening=True)
+    yield from _find_opening(reading)
     if not reading.is_named:
         return
     words = [last for sign in BY_SIGN if sign in reading.signs for last in BY_SIGN[sign]]
@@ -98,18 +96,39 @@ def find_spoken(reading: Reading) -> Iterator[Found]:
             yield from find_unspaced(text, lowered)
 
 
-def _find_at_word(text: str, lowered: str, last: str, *, opening: bool = False) -> Iterator[Found]:
+def _find_opening(reading: Reading) -> Iterator[Found]:
+    """Yield the codes and the keys that open something, near the word for what they open."""
+    text, lowered = reading.text, reading.lowered
+    words = [last for sign in OPENING_SIGNS & reading.signs for last in OPENING_BY_SIGN[sign]]
+    words += [last for last in OPENING_FOREIGN if last in lowered] if reading.is_foreign else []
+    for last in words:
+        for at, end, word in _find_words(text, lowered, last, opening=True):
+            near = f"{lowered[max(at - LINE // 2, 0) : at]} {lowered[end : end + LINE // 2]}"
+            is_near = not OPENED.isdisjoint(compile_regex(r"[^\W_]+").findall(near))
+            if is_near and is_opening(text, at, end, word):
+                yield from _find_around(text, at, end, word)
+
+
+def _find_at_word(text: str, lowered: str, last: str) -> Iterator[Found]:
     """Yield the values around each place where a word for a secret ends with `last`."""
+    for at, end, word in _find_words(text, lowered, last):
+        yield from _find_around(text, at, end, word)
+
+
+def _find_words(
+    text: str, lowered: str, last: str, *, opening: bool = False
+) -> Iterator[tuple[int, int, Word]]:
+    """Yield where a word for a secret that ends with `last` stands, and which it is."""
+    words = words_for_secrets(opening=opening)[last]
     for at in find_all(last, lowered):
         end = at + len(last)
-        for word in words_for_secrets(opening=opening)[last]:
+        for word in words:
             start = end - len(word.parts)
             if start != at and not lowered.startswith(word.parts, max(start, 0)):
                 continue
             whole = end_of_word(text, start, end, word)
             if whole:
-                if not opening or is_opening(text, start, whole, word):
-                    yield from _find_around(text, start, whole, word)
+                yield start, whole, word
                 break
 
 

@@ -62,7 +62,10 @@ class SpokenToken(NamedTuple):
 
 _INTERNATIONAL = ("en", "de", "fr", "es", "pt", "it", "nl", "pl", "tr", "sv", "da", "ru")
 """English words for a secret are used in these languages, too."""
-_SIGNS = ("pass", "pw", "secret", "token", "key", "cred", "jwt", "hasl", "hesl", "jelsz", "parol", "sandi")  # fmt: skip
+_SIGNS = (
+    *("pass", "pw", "secret", "token", "key", "cred", "jwt", "hasl", "hesl", "jelsz", "parol", "sandi"),
+    *("code", "kod", "combi", "nyckel"),
+)  # fmt: skip
 """What many words have in common, so that a text is searched for few."""
 _WHOLE_MAX = 4
 """A shorter word is searched for with what ends it: `pin` is in `shipping`."""
@@ -115,38 +118,37 @@ def words_for_secrets(*, opening: bool = False) -> dict[str, list[Word]]:
     return {last: sorted(words, key=lambda w: -len(w.parts)) for last, words in index.items()}
 
 
-def _last_parts() -> dict[str, None]:
-    """Return the last parts of the words for secrets."""
-    return {
-        word.rsplit("_", 1)[-1]: None
-        for row in names.WORD_TABLES.values()
-        if "endings" in row
-        for word in (*row["password"].split(), *row["key"].split())
-    }
+def _last_parts(*kinds: str) -> list[str]:
+    """Return the last parts of the words for secrets of some kinds."""
+    rows = [row for row in names.WORD_TABLES.values() if "endings" in row]
+    words = [word for row in rows for kind in kinds for word in row.get(kind, "").split()]
+    return list(dict.fromkeys(word.rsplit("_", 1)[-1] for word in words))
 
 
-def _opening_signs() -> tuple[list[str], list[str]]:
-    """Return what the words for what a code opens are searched for by: ASCII, and others."""
-    words = {w for row in names.WORD_TABLES.values() for w in row.get("opens", "").split()}
-    signs = {f"{w}\n" if len(w) < _WHOLE_MAX and w != "wpa" else w for w in words if w.isascii()}
-    return sorted(signs), sorted(w for w in words if not w.isascii())
-
-
-def _by_sign() -> dict[str, list[str]]:
+def _by_sign(words: list[str]) -> dict[str, list[str]]:
     """Return the ASCII words by what to search for first."""
     signs: dict[str, list[str]] = {}
-    for last in sorted(filter(str.isascii, _last_parts()), key=len):
+    for last in sorted(filter(str.isascii, words), key=len):
         whole = f"{last}\n" if len(last) < _WHOLE_MAX else last
         signs.setdefault(next((s for s in (*_SIGNS, *signs) if s in last), whole), []).append(last)
     return signs
 
 
-BY_SIGN = _by_sign()
-FOREIGN = [last for last in _last_parts() if not last.isascii()]
+BY_SIGN = _by_sign(_last_parts("password", "key"))
+FOREIGN = [last for last in _last_parts("password", "key") if not last.isascii()]
 SPOKEN_WORDS = tuple(BY_SIGN)
 """What `find_spoken` searches for in the words of a text, each with a line break behind it."""
-OPENING_SIGNS, OPENING_FOREIGN = _opening_signs()
-"""One of them is in every text with a code that opens something; the others have letters outside ASCII."""
+OPENING_BY_SIGN = _by_sign(_last_parts("code"))
+"""The same for codes and keys that open something."""
+OPENING_SIGNS = frozenset(OPENING_BY_SIGN)
+OPENING_FOREIGN = [last for last in _last_parts("code") if not last.isascii()]
+OPENED = frozenset(
+    part
+    for row in names.WORD_TABLES.values()
+    for word in ("redacted", *row.get("opens", "").split())
+    for part in word.split("-")
+)
+"""What they open, and what stands in the place of a secret before another."""
 
 LINE = 160
 """Characters of a line that are read after a word, and half of them before."""
