@@ -44,6 +44,7 @@ from memd.capture.redact.names import (
     is_working_directory,
     secret_rule,
 )
+from memd.capture.redact.openings import OPENING_SIGNS
 from memd.capture.redact.patterns import PATTERNS, is_login, replace_secrets
 from memd.capture.redact.regexes import (
     PLACEHOLDER,
@@ -56,7 +57,7 @@ from memd.capture.redact.regexes import (
 )
 from memd.capture.redact.spoken import find_spoken
 from memd.capture.redact.views import redact_encoded, redact_joined, redact_misread
-from memd.capture.redact.words import OPENING_BY_SIGN, SPOKEN_WORDS
+from memd.capture.redact.words import SPOKEN_WORDS
 
 __all__ = ["PATTERNS", "RULES_VERSION", "forget_words", "note_secrets", "redact", "redact_blocks", "redact_value"]  # fmt: skip
 
@@ -99,7 +100,7 @@ _SIGNED_NEEDLES = _group_by_sign()
 _NEEDLELESS = [n for n, p in enumerate(PATTERNS) if not p.needles]
 _ANCHORS = frozenset((*ANCHOR_WORDS, *SPOKEN_WORDS))
 _SIGNS = tuple({
-    *_WORD_NEEDLES, *_ANCHORS, *SPOKEN_WORDS, *OPENING_BY_SIGN, *PROGRAM_NEEDLES, *DOCUMENT_NEEDLES, *TABLE_NEEDLES
+    *_WORD_NEEDLES, *_ANCHORS, *SPOKEN_WORDS, *OPENING_SIGNS, *PROGRAM_NEEDLES, *DOCUMENT_NEEDLES, *TABLE_NEEDLES
 })  # fmt: skip
 """Everything that any rule searches for in the lower-cased words of a text, each with a line break behind it."""
 

@@ -21,7 +21,8 @@ from collections.abc import Iterator
 
 from memd.capture.redact import names
 from memd.capture.redact.names import is_naming, is_reference, judge
-from memd.capture.redact.regexes import Found, Reading, compile_regex, find_all
+from memd.capture.redact.openings import find_opening_words, is_code
+from memd.capture.redact.regexes import Found, Reading, compile_regex
 from memd.capture.redact.words import (
     BY_SIGN,
     CLAUSE_SIGNS,
@@ -31,30 +32,23 @@ from memd.capture.redact.words import (
     LATIN_LAST,
     LINE,
     NEXT_WORD,
-    OPENED,
-    OPENING_BY_SIGN,
-    OPENING_FOREIGN,
-    OPENING_SIGNS,
     PLAIN_MIN,
     SpokenToken,
     Word,
     among,
     begins_clause,
     can_be_password,
-    end_of_word,
     find_unspaced,
+    find_words,
     has_verb_of_change,
-    is_code,
     is_complete,
     is_last,
     is_of_change,
-    is_opening,
     kinds_of,
     may_be_another,
     read_before,
     read_sentence,
     read_tokens_after,
-    words_for_secrets,
 )
 
 _Span = tuple[int, int]
@@ -84,52 +78,18 @@ _LENGTH_MIN, _USUAL_MIN, _PIN_MIN, _PIN_MAX = 4, 8, 4, 12
 def find_spoken(reading: Reading) -> Iterator[Found]:
     """Yield the secrets told in sentences."""
     lowered = reading.lowered
-    yield from _find_opening(reading)
+    for at, end, word in find_opening_words(reading):
+        yield from _find_around(reading.text, at, end, word)
     if not reading.is_named:
         return
     words = [last for sign in BY_SIGN if sign in reading.signs for last in BY_SIGN[sign]]
     words += [last for last in FOREIGN if last in lowered] if reading.is_foreign else []
     for text in dict.fromkeys((reading.text, compile_regex(_WRAPPED).sub(" ", reading.text))):
         for last in words:
-            yield from _find_at_word(text, lowered, last)
+            for at, end, word in find_words(text, lowered, last):
+                yield from _find_around(text, at, end, word)
         if reading.is_foreign:
             yield from find_unspaced(text, lowered)
-
-
-def _find_opening(reading: Reading) -> Iterator[Found]:
-    """Yield the codes and the keys that open something, near the word for what they open."""
-    text, lowered = reading.text, reading.lowered
-    words = [last for sign in OPENING_SIGNS & reading.signs for last in OPENING_BY_SIGN[sign]]
-    words += [last for last in OPENING_FOREIGN if last in lowered] if reading.is_foreign else []
-    for last in words:
-        for at, end, word in _find_words(text, lowered, last, opening=True):
-            near = f"{lowered[max(at - LINE // 2, 0) : at]} {lowered[end : end + LINE // 2]}"
-            is_near = not OPENED.isdisjoint(compile_regex(r"[^\W_]+").findall(near))
-            if is_near and is_opening(text, at, end, word):
-                yield from _find_around(text, at, end, word)
-
-
-def _find_at_word(text: str, lowered: str, last: str) -> Iterator[Found]:
-    """Yield the values around each place where a word for a secret ends with `last`."""
-    for at, end, word in _find_words(text, lowered, last):
-        yield from _find_around(text, at, end, word)
-
-
-def _find_words(
-    text: str, lowered: str, last: str, *, opening: bool = False
-) -> Iterator[tuple[int, int, Word]]:
-    """Yield where a word for a secret that ends with `last` stands, and which it is."""
-    words = words_for_secrets(opening=opening)[last]
-    for at in find_all(last, lowered):
-        end = at + len(last)
-        for word in words:
-            start = end - len(word.parts)
-            if start != at and not lowered.startswith(word.parts, max(start, 0)):
-                continue
-            whole = end_of_word(text, start, end, word)
-            if whole:
-                yield start, whole, word
-                break
 
 
 def _find_around(text: str, start: int, end: int, word: Word) -> Iterator[Found]:

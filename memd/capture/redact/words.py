@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from memd.capture.redact import names
 from memd.capture.redact.names import is_naming, is_reference, judge
-from memd.capture.redact.regexes import compile_regex
+from memd.capture.redact.regexes import compile_regex, find_all
 
 
 class Language(NamedTuple):
@@ -118,14 +118,14 @@ def words_for_secrets(*, opening: bool = False) -> dict[str, list[Word]]:
     return {last: sorted(words, key=lambda w: -len(w.parts)) for last, words in index.items()}
 
 
-def _last_parts(*kinds: str) -> list[str]:
+def list_last_parts(*kinds: str) -> list[str]:
     """Return the last parts of the words for secrets of some kinds."""
     rows = [row for row in names.WORD_TABLES.values() if "endings" in row]
     words = [word for row in rows for kind in kinds for word in row.get(kind, "").split()]
     return list(dict.fromkeys(word.rsplit("_", 1)[-1] for word in words))
 
 
-def _by_sign(words: list[str]) -> dict[str, list[str]]:
+def group_by_sign(words: list[str]) -> dict[str, list[str]]:
     """Return the ASCII words by what to search for first."""
     signs: dict[str, list[str]] = {}
     for last in sorted(filter(str.isascii, words), key=len):
@@ -134,22 +134,10 @@ def _by_sign(words: list[str]) -> dict[str, list[str]]:
     return signs
 
 
-BY_SIGN = _by_sign(_last_parts("password", "key"))
-FOREIGN = [last for last in _last_parts("password", "key") if not last.isascii()]
+BY_SIGN = group_by_sign(list_last_parts("password", "key"))
+FOREIGN = [last for last in list_last_parts("password", "key") if not last.isascii()]
 SPOKEN_WORDS = tuple(BY_SIGN)
 """What `find_spoken` searches for in the words of a text, each with a line break behind it."""
-OPENING_BY_SIGN = _by_sign(_last_parts("code"))
-"""The same for codes and keys that open something."""
-OPENING_SIGNS = frozenset(OPENING_BY_SIGN)
-OPENING_FOREIGN = [last for last in _last_parts("code") if not last.isascii()]
-OPENED = frozenset(
-    part
-    for row in names.WORD_TABLES.values()
-    for word in ("redacted", *row.get("opens", "").split())
-    for part in word.split("-")
-)
-"""What they open, and what stands in the place of a secret before another."""
-
 LINE = 160
 """Characters of a line that are read after a word, and half of them before."""
 _TOKENS_MAX = 9
@@ -169,10 +157,6 @@ _CLOSING = "\"'`*_»”“’」』)],;:!?.…"
 
 PLAIN_MIN = 5
 _OTHER_MIN = 6
-_OPENS_AFTER = 6
-"""Words after a code among which what it opens may stand."""
-_PARTED_NAME = r"[A-Z]{1,4}-?\d+|[a-z]+\d*(?:[_.:][a-z0-9]+)+|[a-z]+\d*(?:-[a-z0-9]+){1,2}|[A-Z]+\d*(?:[_.:-][A-Z0-9]+)+"
-"""What keys, parts and errors are called: `tenant-2024`, `E1042`, `ERR_2024`."""
 _NUMBERED_NAME = r"[A-Z][a-z]+\d+(?:[A-Z][a-z]+\d*)+|[A-Z][a-z]+[A-Z]{2,}\d*"
 CODE_NAME = (
     r"[a-z]+(?:_[a-z]+)+\d?|[a-z]+(?:[A-Z][a-z]+)+\d?|[A-Z]+(?:_[A-Z]+)+\d?|(?:[A-Z][a-z]+){1,4}\d?"
@@ -323,58 +307,6 @@ def can_be_password(bare: str, word: Word, language: Language, least: int = PLAI
     )
 
 
-def is_opening(text: str, start: int, end: int, word: Word) -> bool:
-    """Return whether what a code or a key opens is named beside it, or a secret was told before it in the line.
-
-    Only then is it one: keys and codes are also those of tables, errors and parts. What stands between says of what they
-    are: "error code for the door", "code d'erreur de la porte".
-    """
-    line = max(text.rfind("\n", 0, start) + 1, start - LINE // 2)
-    before = text[line:start].lower().split()[-1:]
-    if any(_names_opening(one, word) for one in before):
-        return True
-    if word.has_english and any(_is_noun(one, word) for one in before):
-        return False
-    of = has_noun = False
-    tokens = [one.bare.lower() for one in read_tokens_after(text, end)[:_OPENS_AFTER]]
-    for n, low in enumerate(tokens):
-        if among(word, "of", low):
-            if has_noun:
-                break
-            of = True
-        elif _names_opening(low, word):
-            if of or not among(word, "of", " ".join(tokens[n + 1 : n + 2])):
-                return True  # but not "le code porte sur …"
-        elif not among(word, "small", low):
-            has_noun = True
-            if any(map(str.isdigit, low)):
-                break
-    return of and "[REDACTED:" in text[line:start]
-
-
-def _is_noun(low: str, word: Word) -> bool:
-    """Return whether a word before another may be a noun that goes with it: none of the small words of its language."""
-    kinds = ("small", "of", "to", "being", "closing", "using", "enter")
-    return low.isalpha() and not any(among(word, kind, low) for kind in kinds)
-
-
-def _names_opening(low: str, word: Word) -> bool:
-    """Return whether a word is what a code opens, or has it as a part: "l'alarme", the "tür" of "türcode"."""
-    bare = low.rstrip("-")
-    return bare in word.all.opens or any(
-        part in word.all.opens for part in re.split(r"[-'’]", bare)
-    )
-
-
-def is_code(bare: str) -> bool:
-    """Return whether a value can be a code or a key that opens something: digits or drawn, and no name in code."""
-    kind = judge(bare)
-    is_long = kind == names.STRONG or (kind == names.FAIR and len(bare) >= _USUAL_MIN)
-    return kind == names.NUMBER or (
-        is_long and not compile_regex(rf"{CODE_NAME}|{_PARTED_NAME}").fullmatch(bare)
-    )
-
-
 def has_verb_of_change(text: str, start: int, end: int, word: Word) -> bool:
     """Return whether a verb of change is in the line: passwords are also sent and added to something."""
     line = text[max(text.rfind("\n", 0, start) + 1, start - LINE // 2) : end + LINE // 4].lower()
@@ -384,6 +316,23 @@ def has_verb_of_change(text: str, start: int, end: int, word: Word) -> bool:
 def is_of_change(text: str, end: int, word: Word) -> bool:
     """Return whether the next word is a verb of change: "the password rotated from … to …"."""
     return text[end : end + LINE // 4].lower().lstrip().startswith(word.all.change)
+
+
+def find_words(
+    text: str, lowered: str, last: str, *, opening: bool = False
+) -> Iterator[tuple[int, int, Word]]:
+    """Yield where a word for a secret that ends with `last` stands, and which it is."""
+    words = words_for_secrets(opening=opening)[last]
+    for at in find_all(last, lowered):
+        end = at + len(last)
+        for word in words:
+            start = end - len(word.parts)
+            if start != at and not lowered.startswith(word.parts, max(start, 0)):
+                continue
+            whole = end_of_word(text, start, end, word)
+            if whole:
+                yield start, whole, word
+                break
 
 
 def may_be_another(token: SpokenToken, least: int) -> bool:
