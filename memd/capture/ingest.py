@@ -83,7 +83,6 @@ class Ingestor:
         spool_fallbacks: Sequence[str] = (),
         projects: ProjectResolver | None = None,
         writer_dirs: tuple[str, ...] = (),
-        secrets: KnownSecrets | None = None,
         on_boundary: Callable[[NewEvent, Receipt], None] | None = None,
     ) -> None:
         """`writer_dirs`: the directories of memd's own writer, whose sessions are not captured.
@@ -96,7 +95,8 @@ class Ingestor:
         self._spools = (spool_dir, *spool_fallbacks)
         self._on_stored = on_stored
         self._projects = projects or ProjectResolver(clock)
-        self._preparer = Preparer(config, clock, self._projects, redact, writer_dirs, secrets)
+        self.secrets = KnownSecrets()
+        self._preparer = Preparer(config, clock, self._projects, redact, writer_dirs, self.secrets)
         self._group_commit = GroupCommit(self._preparer.prepare_all, self._store)
         self._call_slots = anyio.Semaphore(CONCURRENT_CALLS_MAX, fast_acquire=True)
         self._prepare_limiter = anyio.CapacityLimiter(_PREPARE_THREADS)

@@ -14,14 +14,13 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
 from memd import log
 from memd.capture import spool
 from memd.capture.ingest import Ingestor, Receipt
-from memd.capture.known_secrets import KnownSecrets
 from memd.capture.project import ProjectOverrides, ProjectResolver
 from memd.capture.redact import RULES_VERSION, redact, redact_value
 from memd.config import Config, explain_retired
@@ -146,13 +145,12 @@ class Daemon:
         space = (embedders := (HashingEmbedder(),))[0].space.name
         index = MemoryIndex(ACTIVE_FROM)
         overrides = ProjectOverrides(paths.projects_file, find_home(os.environ) or "/")
-        self._known_secrets = KnownSecrets()
 
         # Events → summaries.
         self.ingestor = Ingestor(
             db, config.capture, clock, paths.spool_dir, self._wake_distiller,
             spool_fallbacks=paths.spool_fallbacks, projects=ProjectResolver(clock, overrides),
-            writer_dirs=paths.find_writer_dirs(), secrets=self._known_secrets, on_boundary=self._notice_boundary,
+            writer_dirs=paths.find_writer_dirs(), on_boundary=self._notice_boundary,
         )  # fmt: skip
         self.distiller = Distiller(db, config.distill, clock, self._wake_indexer_and_writer)
         self.follower = self._make_follower()
@@ -176,9 +174,7 @@ class Daemon:
         # Summaries → fewer, truer ones: by rule, by age, and by the user's word.
         consolidator = Consolidator(db, index, space, config.consolidate, clock, self._wake_indexer)
         retention = Retention(db, config.retention, clock, self._wake_indexer)
-        judgments = JudgmentService(
-            db, self._known_secrets.redact, clock, self._wake_indexer, index, space
-        )
+        judgments = JudgmentService(db, self._redact, clock, self._wake_indexer, index, space)
         curator = self._make_curator()
         self.team = self._make_team((sync := self._make_sync(curator)).syncer)
         self.joiner = self._make_joiner(curator, overrides, builder)
@@ -205,6 +201,10 @@ class Daemon:
             ManagerNotifier(manager, self.listener.listening, self.indexer.loaded) if manager.notify_address else None,
         )  # fmt: skip
         self.workers = [worker for worker in workers if worker is not None]
+
+    def _redact(self, value: Any, rules: Callable[[Any], Any] = redact_value) -> Any:
+        """Redact a JSON value by the rules, and of the secrets that the captured sessions told."""
+        return self.ingestor.secrets.redact(value, rules)
 
     def _make_learned_space(
         self, index: MemoryIndex
@@ -263,7 +263,7 @@ class Daemon:
         if not config.writer_command:
             return None
         return CommandChat(
-            config.writer_command, deadline_s=config.writer_s, redact=self._known_secrets.redact,
+            config.writer_command, deadline_s=config.writer_s, redact=redact,
             directory=self._paths.writer_dir,
             environ=pick_environment(os.environ, config.writer_environment),
         )  # fmt: skip
@@ -271,7 +271,7 @@ class Daemon:
     def _make_command_reranker(self, command: Sequence[str]) -> Reranker:
         """Make what has a profile's program pick the best of a search's hits."""
         chat = CommandChat(
-            command, deadline_s=self._config.recall.rerank_s, redact=self._known_secrets.redact,
+            command, deadline_s=self._config.recall.rerank_s, redact=redact,
             directory=f"{self._paths.writer_dir}-rerank-{digest(*command)[:8]}",
             environ=pick_environment(os.environ, self._config.distill.writer_environment),
             settings=("the profile's command", "recall.rerank_s"),
@@ -284,12 +284,7 @@ class Daemon:
         if chat is None or config.writer == "none":
             return chat, None
         return chat, TurnWriter(
-            self._db,
-            chat,
-            config,
-            self._clock,
-            self._wake_indexer,
-            redact=self._known_secrets.redact,
+            self._db, chat, config, self._clock, self._wake_indexer, redact=redact
         )
 
     def _make_curator(self) -> Curator:
@@ -302,10 +297,9 @@ class Daemon:
         wake, settle = self._wake_indexer, self.indexer.settle
         eraser = Eraser(self._db, self._clock, wake, files, self._distill_all, settle)
         entropy, task_days = self._config.capture.entropy, self._config.distill.task_days
-        hide = self._known_secrets.redact
-        clean = partial(hide, rules=partial(redact_value, entropy=entropy))
+        clean = partial(self._redact, rules=partial(redact_value, entropy=entropy))
         rule = make_redaction_rule(clean, clean, RULES_VERSION)
-        return Curator(self._db, hide, self._clock, wake, eraser, rule, task_days=task_days)
+        return Curator(self._db, self._redact, self._clock, wake, eraser, rule, task_days=task_days)
 
     def _make_sync(self, curator: Curator) -> SyncWorker:
         """Make what syncs with other devices; it forgets as the user does."""
