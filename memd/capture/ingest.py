@@ -30,6 +30,7 @@ import anyio.to_thread
 from memd import log
 from memd.capture import spool, truncate
 from memd.capture.claude_code import Refused
+from memd.capture.known_secrets import KnownSecrets
 from memd.capture.prepare import UNEXPECTED, CaptureRequest, IngestItem, Preparer, is_small
 from memd.capture.project import ProjectResolver
 from memd.capture.redact import forget_words
@@ -94,7 +95,8 @@ class Ingestor:
         self._spools = (spool_dir, *spool_fallbacks)
         self._on_stored = on_stored
         self._projects = projects or ProjectResolver(clock)
-        self._preparer = Preparer(config, clock, self._projects, redact, writer_dirs)
+        self.secrets = KnownSecrets()
+        self._preparer = Preparer(config, clock, self._projects, redact, writer_dirs, self.secrets)
         self._group_commit = GroupCommit(self._preparer.prepare_all, self._store)
         self._call_slots = anyio.Semaphore(CONCURRENT_CALLS_MAX, fast_acquire=True)
         self._prepare_limiter = anyio.CapacityLimiter(_PREPARE_THREADS)

@@ -14,6 +14,7 @@ from memd.capture import clients, ignore, truncate
 from memd.capture.claude_code import Ignored, Refused, adapt_hook_payload, keep_unknown_payload
 from memd.capture.clients.codex import EXIT_CODE
 from memd.capture.known_files import KnownFiles
+from memd.capture.known_secrets import KnownSecrets, ProjectRedaction
 from memd.capture.project import ProjectResolver, keep_clone_apart, read_branch, redact_directory
 from memd.capture.redact import redact_value
 from memd.capture.write import PreparedItem
@@ -73,7 +74,9 @@ class Preparer:
         projects: ProjectResolver,
         redact: truncate.RedactValue | None = None,
         writer_dirs: tuple[str, ...] = (),
+        secrets: KnownSecrets | None = None,
     ) -> None:
+        self._secrets = secrets or KnownSecrets()
         self._writer_dirs = writer_dirs
         self._config = config
         self._clock = clock
@@ -110,17 +113,17 @@ class Preparer:
                 return PreparedItem(source, Ignored(reason))
         at = self._event_time(item.at)
         whole = self._known_files.complete(_add_branch(item), at)
-        slim = truncate.trim_tool_response(
-            whole, keep_reads=self._config.keep_reads, redact=self._redact
-        )
-        payload = truncate.clean_payload(slim, redact=self._redact)
         project = self._projects.find_project(directory)
+        redact = ProjectRedaction(self._secrets, project.key, self._redact)
+        slim = truncate.trim_tool_response(whole, keep_reads=self._config.keep_reads, redact=redact)
+        payload = truncate.clean_payload(slim, redact=redact)
         if project.worktree and isinstance(payload, dict) and isinstance(payload.get(REMOTE), str):
             project = keep_clone_apart(project, payload[REMOTE])
         stored = None if directory is None else redact_directory(directory)
         adapt = keep_unknown_payload if item.client == clients.UNKNOWN else adapt_hook_payload
         verdict = adapt(payload, at, directory=stored, source=source, client=item.client)
-        return PreparedItem(source, verdict, project, has_root=bool(item.directory))
+        hide = redact.hide_new if redact.has_new else None
+        return PreparedItem(source, verdict, project, has_root=bool(item.directory), hide=hide)
 
     def _find_switch(self, item: CaptureRequest, source: str) -> str | None:
         """Return why nothing of this session is stored; None if nothing speaks against it."""

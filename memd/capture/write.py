@@ -8,9 +8,9 @@ which all was private; that prompt is stored as a bare mark, so that a later imp
 
 import re
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
-from typing import Literal
+from typing import Any, Literal
 
 from memd.capture import clients
 from memd.capture.claude_code import Ignored, Refused, describe_unknown
@@ -70,6 +70,8 @@ class PreparedItem:
     project: ProjectIdentity | None = None
     has_root: bool = True
     """Whether the client named the directory of the session, not only the one where its agent is now."""
+    hide: Callable[[Any], Any] | None = None
+    """Removes the secrets that it was the first to tell from what was stored before; None if there are none."""
 
 
 class LookupCache:
@@ -322,13 +324,30 @@ def _store_item(
     spans[session_id] = (min(first, event.at), max(last, event.at), title)
     if event.kind is EventKind.PROMPT:
         cache.forget_turns(session_id)
-    has_erased = bool(
-        is_mark and event.turn and _erase_private_turn(tx, session_id, event.turn, event.at, now)
-    )
+    has_erased = _erase_earlier(tx, item, event, session_id, now)
     if has_erased:
-        erasure.mark_erased(tx, "private")
         cache.has_forgotten = True
     return Receipt("stored", seq, has_erased=has_erased, moved=moved)
+
+
+def _erase_earlier(
+    tx: Connection, item: PreparedItem, event: NewEvent, session_id: int, now: int
+) -> bool:
+    """Erase what should not have been stored before this event: its turn if it makes it private, the secrets that it tells.
+
+    A command may have had a secret before the prompt said what it is. What was distilled before keeps it.
+    """
+    is_mark = event.kind is EventKind.PROMPT and is_private(event.payload.get("prompt"))
+    has_erased = (
+        is_mark
+        and event.turn is not None
+        and (_erase_private_turn(tx, session_id, event.turn, event.at, now) > 0)
+    )
+    if item.hide is not None and events.rewrite_pending(tx, session_id, item.hide):
+        has_erased = True
+    if has_erased:
+        erasure.mark_erased(tx, "private")
+    return has_erased
 
 
 def _is_joined(key: str, directory: str) -> bool:

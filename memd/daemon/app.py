@@ -14,7 +14,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import replace
 from functools import cache, partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import anyio
 
@@ -174,7 +174,7 @@ class Daemon:
         # Summaries → fewer, truer ones: by rule, by age, and by the user's word.
         consolidator = Consolidator(db, index, space, config.consolidate, clock, self._wake_indexer)
         retention = Retention(db, config.retention, clock, self._wake_indexer)
-        judgments = JudgmentService(db, redact, clock, self._wake_indexer, index, space)
+        judgments = JudgmentService(db, self._redact, clock, self._wake_indexer, index, space)
         curator = self._make_curator()
         self.team = self._make_team((sync := self._make_sync(curator)).syncer)
         self.joiner = self._make_joiner(curator, overrides, builder)
@@ -201,6 +201,10 @@ class Daemon:
             ManagerNotifier(manager, self.listener.listening, self.indexer.loaded) if manager.notify_address else None,
         )  # fmt: skip
         self.workers = [worker for worker in workers if worker is not None]
+
+    def _redact(self, value: Any, rules: Callable[[Any], Any] = redact_value) -> Any:
+        """Redact a JSON value by the rules, and of the secrets that the captured sessions told."""
+        return self.ingestor.secrets.redact(value, rules)
 
     def _make_learned_space(
         self, index: MemoryIndex
@@ -293,10 +297,9 @@ class Daemon:
         wake, settle = self._wake_indexer, self.indexer.settle
         eraser = Eraser(self._db, self._clock, wake, files, self._distill_all, settle)
         entropy, task_days = self._config.capture.entropy, self._config.distill.task_days
-        rule = make_redaction_rule(
-            partial(redact, entropy=entropy), partial(redact_value, entropy=entropy), RULES_VERSION
-        )
-        return Curator(self._db, redact, self._clock, wake, eraser, rule, task_days=task_days)
+        clean = partial(self._redact, rules=partial(redact_value, entropy=entropy))
+        rule = make_redaction_rule(clean, clean, RULES_VERSION)
+        return Curator(self._db, self._redact, self._clock, wake, eraser, rule, task_days=task_days)
 
     def _make_sync(self, curator: Curator) -> SyncWorker:
         """Make what syncs with other devices; it forgets as the user does."""

@@ -1,6 +1,6 @@
 """Events: each is stored once and never changes, except that it is marked as distilled or compacted.
 
-One thing more is corrected: a prompt whose copy tells that no person typed it.
+Two things more are corrected: a prompt whose copy tells that no person typed it, and a secret that is recognised later in its turn.
 
 A turn is an event that carries words: a prompt, an answer, what the agent said before it, what the user said
 when refusing a tool call, a subagent's answer, the summary at a compaction. Triggers keep the full text equal to the
@@ -8,7 +8,7 @@ events, so a forgotten event has no turn.
 """
 
 import json
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -425,6 +425,17 @@ def pending_ids(tx: Connection, session_id: int) -> set[int]:
     """The ids of a session's events that are not distilled yet."""
     sql = "SELECT id FROM events WHERE session_id = ? AND distilled = 0"
     return set(fetch_ids(tx, sql, (session_id,)))
+
+
+def rewrite_pending(tx: Connection, session_id: int, change: Callable[[Any], Any]) -> int:
+    """Change the payloads of a session's events that are not distilled yet; return how many were changed."""
+    rows = tx.execute(
+        "SELECT id, payload FROM events WHERE session_id = ? AND distilled = 0", (session_id,)
+    )
+    read = [(number, json.loads(text)) for number, text in rows]
+    changed = [(compact_json(new), n) for n, old in read if (new := change(old)) != old]
+    tx.executemany("UPDATE events SET payload = ? WHERE id = ?", changed)
+    return len(changed)
 
 
 def pending_kinds(tx: Connection, session_id: int) -> dict[EventKind, tuple[int, int, int]]:

@@ -44,21 +44,24 @@ from memd.capture.redact.names import (
     is_working_directory,
     secret_rule,
 )
+from memd.capture.redact.openings import OPENING_SIGNS
 from memd.capture.redact.patterns import PATTERNS, is_login, replace_secrets
 from memd.capture.redact.regexes import (
     PLACEHOLDER,
     Reading,
     compile_regex,
     lower_alike,
+    note_secrets,
+    place_mark,
     replace_spans,
 )
 from memd.capture.redact.spoken import find_spoken
 from memd.capture.redact.views import redact_encoded, redact_joined, redact_misread
 from memd.capture.redact.words import SPOKEN_WORDS
 
-__all__ = ["PATTERNS", "RULES_VERSION", "forget_words", "redact", "redact_blocks", "redact_value"]
+__all__ = ["PATTERNS", "RULES_VERSION", "forget_words", "note_secrets", "redact", "redact_blocks", "redact_value"]  # fmt: skip
 
-RULES_VERSION = 6
+RULES_VERSION = 7
 """Grows when redaction finds what it did not find before: a vault that older rules wrote is then worth a scrub."""
 
 _Needles = tuple[tuple[str, tuple[int, ...]], ...]
@@ -97,7 +100,7 @@ _SIGNED_NEEDLES = _group_by_sign()
 _NEEDLELESS = [n for n, p in enumerate(PATTERNS) if not p.needles]
 _ANCHORS = frozenset((*ANCHOR_WORDS, *SPOKEN_WORDS))
 _SIGNS = tuple({
-    *_WORD_NEEDLES, *_ANCHORS, *SPOKEN_WORDS, *PROGRAM_NEEDLES, *DOCUMENT_NEEDLES, *TABLE_NEEDLES
+    *_WORD_NEEDLES, *_ANCHORS, *SPOKEN_WORDS, *OPENING_SIGNS, *PROGRAM_NEEDLES, *DOCUMENT_NEEDLES, *TABLE_NEEDLES
 })  # fmt: skip
 """Everything that any rule searches for in the lower-cased words of a text, each with a line break behind it."""
 
@@ -414,7 +417,7 @@ def _find_given(members: dict[Any, Any]) -> dict[Any, str]:
 
 
 def _redact_given(value: Any, rule: str) -> Any:
-    return f"[REDACTED:{rule}]" if isinstance(value, str) and not is_reference(value) else value
+    return place_mark(value, rule) if isinstance(value, str) and not is_reference(value) else value
 
 
 def _strip_placeholders(name: Any) -> str:
@@ -441,7 +444,7 @@ def _redact_member(name: str, value: Any, depth: int, redact: _RedactText) -> An
         return redact(value)
     if _is_question(name) and rule != "password" and len(value.split()) > 1:
         return redact(value)  # what the user chose; a token has no spaces
-    return f"[REDACTED:{rule}]"
+    return place_mark(value, rule)
 
 
 def _is_question(name: str) -> bool:

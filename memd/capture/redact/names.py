@@ -110,8 +110,10 @@ _HARMLESS = (
     r"|(?:sha|md|aes|rsa|argon|base|utf|http|ed|pbkdf|[rhep]s|blake|x|oauth|web|es|ipv|ucs|iso)[-_]?\d+\w{0,12}"
     r"|[a-z]{2}-[a-z]+-\d"
 )
+_KEYPAD = r"\d{3,10}[#*]|\d{4,8}[A-Z]|\d{1,2}(?:-\d{1,2}){2,3}"
+"""Codes of doors and safes: `5519#`, `4711B`, `34-12-27`."""
 NONE, PLAIN, NUMBER, FAIR, STRONG = range(5)
-"""How much a value looks like a secret: not at all, a word, digits, letters with digits, drawn."""
+"""How much a value looks like a secret: not at all, a word, digits or what is typed into a keypad, letters with digits, drawn."""
 HARMLESS_TOLD = (
     # dates, versions, sizes, times, ordinals, tickets
     r"(?i)\d{4}-\d\d-\d\d.*|[v#]{0,2}\d+(?:[.:/x]\d+)+[\w.-]*|\d+(?:[a-z]{1,4}|%)|(?:\d+[dhms]){1,4}|\d+[-–][a-z][a-z-]*"
@@ -204,6 +206,8 @@ def judge(bare: str) -> int:  # noqa: PLR0911  # one for each kind of value
         return PLAIN
     if bare.isdigit():
         return NUMBER if length <= _PIN_MAX else NONE
+    if compile_regex(_KEYPAD).fullmatch(bare):
+        return NUMBER
     digits = sum(map(str.isdigit, bare))
     letters = sum(map(str.isalpha, bare))
     within = not _DRAWN_SIGNS.isdisjoint(bare)

@@ -5,9 +5,11 @@ a comment, or `key = value`; a value is `'text'`, `true`, a number or a list of 
 what `tomllib` reads.
 """
 
+import contextlib
 import functools
 import re
 from collections.abc import Iterable, Iterator
+from contextvars import ContextVar
 from typing import Any, NamedTuple
 
 _FOLDER = __file__.rpartition("regexes")[0]
@@ -17,6 +19,7 @@ PLACEHOLDER = r"\[REDACTED:[a-z0-9-]{1,40}\](?:#\d{1,9})?"
 
 Found = tuple[int, int, str]
 """Start, end and rule of a secret."""
+_noted: ContextVar[dict[str, str] | None] = ContextVar("noted", default=None)
 
 
 class Reading(NamedTuple):
@@ -66,13 +69,31 @@ def find_beginning(
             done = found.end()
 
 
+@contextlib.contextmanager
+def note_secrets() -> Iterator[dict[str, str]]:
+    """Collect the secrets that are found meanwhile: value → rule."""
+    found: dict[str, str] = {}
+    token = _noted.set(found)
+    try:
+        yield found
+    finally:
+        _noted.reset(token)
+
+
+def place_mark(value: str, rule: str) -> str:
+    """Return what stands in the place of a secret, and note it for who collects them."""
+    if (found := _noted.get()) is not None:
+        found[value] = rule
+    return f"[REDACTED:{rule}]"
+
+
 def replace_spans(text: str, found: Iterable[tuple[int, int, str]]) -> str:
     """Replace spans by placeholders of their rules; of two that overlap the first."""
     kept: list[str] = []
     done = 0
     for start, end, rule in sorted(set(found)):
         if start >= done:
-            kept += [text[done:start], f"[REDACTED:{rule}]"]
+            kept += [text[done:start], place_mark(text[start:end], rule)]
             done = end
     return "".join((*kept, text[done:])) if kept else text
 

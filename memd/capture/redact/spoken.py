@@ -21,7 +21,8 @@ from collections.abc import Iterator
 
 from memd.capture.redact import names
 from memd.capture.redact.names import is_naming, is_reference, judge
-from memd.capture.redact.regexes import Found, Reading, compile_regex, find_all
+from memd.capture.redact.openings import find_opening_words, is_code
+from memd.capture.redact.regexes import Found, Reading, compile_regex
 from memd.capture.redact.words import (
     BY_SIGN,
     CLAUSE_SIGNS,
@@ -37,8 +38,8 @@ from memd.capture.redact.words import (
     among,
     begins_clause,
     can_be_password,
-    end_of_word,
     find_unspaced,
+    find_words,
     has_verb_of_change,
     is_complete,
     is_last,
@@ -48,7 +49,6 @@ from memd.capture.redact.words import (
     read_before,
     read_sentence,
     read_tokens_after,
-    words_for_secrets,
 )
 
 _Span = tuple[int, int]
@@ -77,30 +77,19 @@ _LENGTH_MIN, _USUAL_MIN, _PIN_MIN, _PIN_MAX = 4, 8, 4, 12
 
 def find_spoken(reading: Reading) -> Iterator[Found]:
     """Yield the secrets told in sentences."""
+    lowered = reading.lowered
+    for at, end, word in find_opening_words(reading):
+        yield from _find_around(reading.text, at, end, word)
     if not reading.is_named:
         return
-    lowered = reading.lowered
     words = [last for sign in BY_SIGN if sign in reading.signs for last in BY_SIGN[sign]]
     words += [last for last in FOREIGN if last in lowered] if reading.is_foreign else []
     for text in dict.fromkeys((reading.text, compile_regex(_WRAPPED).sub(" ", reading.text))):
         for last in words:
-            yield from _find_at_word(text, lowered, last)
+            for at, end, word in find_words(text, lowered, last):
+                yield from _find_around(text, at, end, word)
         if reading.is_foreign:
             yield from find_unspaced(text, lowered)
-
-
-def _find_at_word(text: str, lowered: str, last: str) -> Iterator[Found]:
-    """Yield the values around each place where a word for a secret ends with `last`."""
-    for at in find_all(last, lowered):
-        end = at + len(last)
-        for word in words_for_secrets()[last]:
-            start = end - len(word.parts)
-            if start != at and not lowered.startswith(word.parts, max(start, 0)):
-                continue
-            whole = end_of_word(text, start, end, word)
-            if whole:
-                yield from _find_around(text, start, whole, word)
-                break
 
 
 def _find_around(text: str, start: int, end: int, word: Word) -> Iterator[Found]:
@@ -113,6 +102,10 @@ def _find_around(text: str, start: int, end: int, word: Word) -> Iterator[Found]
     if is_noun:
         following = ""  # most words after "password" are nouns: "password field"
     value = _find_value(text, start, end, word, following)
+    if word.opens:
+        if value is not None and is_code(text[slice(*value)]):
+            yield *value, "password"
+        return
     found = [] if value is None else [value]
     least = names.STRONG if is_noun and not is_of_change(text, end, word) else names.FAIR
     found += _find_others(text, start, end, word, value, least)
@@ -127,7 +120,9 @@ def _find_value(text: str, start: int, end: int, word: Word, following: str) -> 
     if used and (value := _find_before(text, start, end, word)) is not None:
         return value
     value = _find_paired(text, before, end, word)
-    if value is None and following in (_GOES_ON if word.is_english else _GOES_ON_FOREIGN):
+    if value is None and following in (
+        _GOES_ON if word.is_english and not word.opens else _GOES_ON_FOREIGN
+    ):
         tokens = read_tokens_after(text, end) if used else []
         value = _find_linked(text, start, tokens, word, "as") or _find_after(text, start, end, word)
     for find in (_find_before, _find_entered, _find_drawn):
@@ -353,8 +348,10 @@ def _read_link(token: SpokenToken, word: Word) -> str:
     if token.raw in _SYMBOLS:
         return token.raw
     low = token.bare.lower().rstrip(":")
-    # n'est, c'est
-    if among(word, "being", low) or among(word, "being", low.replace("’", "'").rpartition("'")[2]):
+    # n'est, c'est, e'
+    if any(among(word, "being", one) for one in (low, token.raw.lower())) or among(
+        word, "being", low.replace("’", "'").rpartition("'")[2]
+    ):
         return low
     return "-" if token.raw in _DASHES else ""
 
@@ -413,7 +410,8 @@ def _value_after(text: str, start: int, token: SpokenToken, word: Word, link: st
     elif kind >= names.FAIR:
         found = word.is_password or (kind == names.STRONG or len(token.bare) >= _USUAL_MIN)
     elif kind == names.NUMBER:
-        found = word.is_password and is_last(text, token, word)
+        is_told = not token.bare.isdigit() or is_last(text, token, word)
+        found = word.is_password and is_told
     else:
         found = kind == names.PLAIN and _is_plain_value(text, start, token, word, link)
     return (token.start, token.end) if found else None
@@ -441,7 +439,8 @@ def _is_stated_value(text: str, token: SpokenToken, word: Word, *, adjacent: boo
     kind = judge(token.bare)
     if kind == names.NUMBER:
         pin = word.parts in {"pin", "passcode"} and _PIN_MIN <= len(token.bare) <= _PIN_MAX
-        return adjacent and pin and is_last(text, token, word)
+        is_told = (adjacent and pin) or not token.bare.isdigit()
+        return word.is_password and is_told and is_last(text, token, word)
     if kind < names.FAIR or compile_regex(CODE_NAME).fullmatch(token.bare):
         return False
     if kind == names.STRONG:

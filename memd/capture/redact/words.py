@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from memd.capture.redact import names
 from memd.capture.redact.names import is_naming, is_reference, judge
-from memd.capture.redact.regexes import compile_regex
+from memd.capture.redact.regexes import compile_regex, find_all
 
 
 class Language(NamedTuple):
@@ -24,11 +24,12 @@ class Language(NamedTuple):
     enter: frozenset[str]
     user: frozenset[str]
     former: frozenset[str]
+    opens: frozenset[str]
     endings: tuple[str, ...]
     change: tuple[str, ...]
 
 
-_COLLECTIONS = (*(frozenset,) * 11, tuple, tuple)
+_COLLECTIONS = (*(frozenset,) * 12, tuple, tuple)
 """What a language has its kinds of words in."""
 
 
@@ -42,6 +43,10 @@ class Word(NamedTuple):
     """If not, it may have an ending of its own, and be that of a longer word: `hasłem`, `Datenbankpasswort`."""
     all: Language
     """The words of all its languages together."""
+    has_english: bool = False
+    """Whether English has it, too, where what stands before it says of what it is."""
+    opens: bool = False
+    """Whether it holds a secret only where what it opens is named: "the code for the gate"."""
 
 
 class SpokenToken(NamedTuple):
@@ -57,7 +62,10 @@ class SpokenToken(NamedTuple):
 
 _INTERNATIONAL = ("en", "de", "fr", "es", "pt", "it", "nl", "pl", "tr", "sv", "da", "ru")
 """English words for a secret are used in these languages, too."""
-_SIGNS = ("pass", "pw", "secret", "token", "key", "cred", "jwt", "hasl", "hesl", "jelsz", "parol", "sandi")  # fmt: skip
+_SIGNS = (
+    *("pass", "pw", "secret", "token", "key", "cred", "jwt", "hasl", "hesl", "jelsz", "parol", "sandi"),
+    *("code", "kod", "combi", "nyckel"),
+)  # fmt: skip
 """What many words have in common, so that a text is searched for few."""
 _WHOLE_MAX = 4
 """A shorter word is searched for with what ends it: `pin` is in `shipping`."""
@@ -69,7 +77,7 @@ def _read_language(table: dict[str, str]) -> Language:
 
     return Language(
         read("is"), read("to"), read("of"), read("as"), read("small"), read("closing"), read("polite"),
-        read("state"), read("enter"), read("user"), read("former"), tuple(table["endings"].split()),
+        read("state"), read("enter"), read("user"), read("former"), read("opens"), tuple(table["endings"].split()),
         tuple(table.get("change", "").split()),
     )  # fmt: skip
 
@@ -81,16 +89,16 @@ def _join_languages(languages: tuple[Language, ...]) -> Language:
 
 
 @functools.cache
-def words_for_secrets() -> dict[str, list[Word]]:
-    """Return the words for secrets by the last part of each, those of several parts first."""
+def words_for_secrets(*, opening: bool = False) -> dict[str, list[Word]]:
+    """Return the words for secrets by the last part of each, those of several parts first; or those that open something."""
     languages = {
         name: _read_language(row) for name, row in names.WORD_TABLES.items() if "endings" in row
     }
     spoken: dict[tuple[str, bool], list[Language]] = {}
     for name, language in languages.items():
-        for kind in ("password", "key"):
-            for word in names.WORD_TABLES[name][kind].split():
-                spoken.setdefault((word.replace("_", " "), kind == "password"), []).append(language)
+        for kind in ("code",) if opening else ("password", "key"):
+            for word in names.WORD_TABLES[name].get(kind, "").split():
+                spoken.setdefault((word.replace("_", " "), kind != "key"), []).append(language)
     english = languages["en"]
     # An English word in another language: what is English, too, means what it means in English.
     known = english.to | english.of | english.small
@@ -102,35 +110,34 @@ def words_for_secrets() -> dict[str, list[Word]]:
     for (parts, is_password), own in spoken.items():
         more = abroad if own[0] is english else [english]
         of = tuple(dict.fromkeys([*own, *more]))
-        word = Word(parts, is_password, of, own[0] is english, _join_languages(of))
+        is_english = own[0] is english and (not opening or len(own) == 1)
+        word = Word(
+            parts, is_password, of, is_english, _join_languages(of), own[0] is english, opening
+        )
         index.setdefault(parts.rsplit(" ", 1)[-1], []).append(word)
     return {last: sorted(words, key=lambda w: -len(w.parts)) for last, words in index.items()}
 
 
-def _last_parts() -> dict[str, None]:
-    """Return the last parts of the words for secrets."""
-    return {
-        word.rsplit("_", 1)[-1]: None
-        for row in names.WORD_TABLES.values()
-        if "endings" in row
-        for word in (*row["password"].split(), *row["key"].split())
-    }
+def list_last_parts(*kinds: str) -> list[str]:
+    """Return the last parts of the words for secrets of some kinds."""
+    rows = [row for row in names.WORD_TABLES.values() if "endings" in row]
+    words = [word for row in rows for kind in kinds for word in row.get(kind, "").split()]
+    return list(dict.fromkeys(word.rsplit("_", 1)[-1] for word in words))
 
 
-def _by_sign() -> dict[str, list[str]]:
+def group_by_sign(words: list[str]) -> dict[str, list[str]]:
     """Return the ASCII words by what to search for first."""
     signs: dict[str, list[str]] = {}
-    for last in sorted(filter(str.isascii, _last_parts()), key=len):
+    for last in sorted(filter(str.isascii, words), key=len):
         whole = f"{last}\n" if len(last) < _WHOLE_MAX else last
         signs.setdefault(next((s for s in (*_SIGNS, *signs) if s in last), whole), []).append(last)
     return signs
 
 
-BY_SIGN = _by_sign()
-FOREIGN = [last for last in _last_parts() if not last.isascii()]
+BY_SIGN = group_by_sign(list_last_parts("password", "key"))
+FOREIGN = [last for last in list_last_parts("password", "key") if not last.isascii()]
 SPOKEN_WORDS = tuple(BY_SIGN)
 """What `find_spoken` searches for in the words of a text, each with a line break behind it."""
-
 LINE = 160
 """Characters of a line that are read after a word, and half of them before."""
 _TOKENS_MAX = 9
@@ -276,7 +283,8 @@ def end_of_word(text: str, start: int, end: int, word: Word) -> int:
             return 0
     following = text[end : end + 1]
     if following.isalnum() or following == "_":
-        ending = None if word.is_english else compile_regex(_ENDING).match(text, end)
+        is_whole = word.is_english or word.opens
+        ending = None if is_whole else compile_regex(_ENDING).match(text, end)
         return ending.end() if ending else 0
     return end
 
@@ -308,6 +316,23 @@ def has_verb_of_change(text: str, start: int, end: int, word: Word) -> bool:
 def is_of_change(text: str, end: int, word: Word) -> bool:
     """Return whether the next word is a verb of change: "the password rotated from … to …"."""
     return text[end : end + LINE // 4].lower().lstrip().startswith(word.all.change)
+
+
+def find_words(
+    text: str, lowered: str, last: str, *, opening: bool = False
+) -> Iterator[tuple[int, int, Word]]:
+    """Yield where a word for a secret that ends with `last` stands, and which it is."""
+    words = words_for_secrets(opening=opening)[last]
+    for at in find_all(last, lowered):
+        end = at + len(last)
+        for word in words:
+            start = end - len(word.parts)
+            if start != at and not lowered.startswith(word.parts, max(start, 0)):
+                continue
+            whole = end_of_word(text, start, end, word)
+            if whole:
+                yield start, whole, word
+                break
 
 
 def may_be_another(token: SpokenToken, least: int) -> bool:

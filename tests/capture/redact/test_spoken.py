@@ -67,6 +67,31 @@ def test_what_is_only_said_of_a_secret_stays(text):
 
 @every_row(
     "text",
+    ["the code for the shed door is 5521*", "gate code 7731#", "wifi key: turnip1958 second floor", "Tresorcode 3390A", "code de la cave : 52A19",
+     "clave wifi tortuga1999", "codice del lucchetto: 40-12-99", "a senha é 22, a chave do cofre é Coruja-Azul-31", "de sleutel van de kluis is Hamer-Tang-61",
+     "kod do bramy to 4418B", "kapı kodu 4471#", "код от сейфа 8813#", "the password is Kr0kodil!x, and the key for the nest Red-Dove-12"],
+)  # fmt: skip
+def test_a_code_or_a_key_goes_if_what_it_opens_is_named(text):
+    (value,) = [
+        word.strip(",")
+        for word in text.split()
+        if sum(map(str.isdigit, word)) > 1 and word.strip(",") not in {"22", "Kr0kodil!x"}
+    ]
+    assert value not in redact(text)
+
+
+@every_row(
+    "text",
+    ["error code is E1042", "sort key: created-at-2", "la clé de voûte c'est parser2024.py", "der Schlüssel heißt order-id", "the code for the door is in door2024.py",
+     "error code for the door service is 5003", "le code d'erreur de la porte est 5003", "le code porte sur la branche fix-2024", "alarm code E4711 means overheating",
+     "the gate opens at 22:08", "clear the wifi key cache of tenant-2024", "part KH-970 for the safe", "the door key column is door_key_2024", "entry key: user:2024:42"],
+)  # fmt: skip
+def test_a_code_or_a_key_of_something_else_stays(text):
+    assert redact(text) == text
+
+
+@every_row(
+    "text",
     ["password=supersecret1", "use password: Tr0ub4dor&3x now", "redis-cli AUTH hunter2x", "snyk auth 1234abcd-12",
      "kinit bob@X <<< hunter2x", "<Pass>hunter2x</Pass>", "password: topsecret2024", "x:y password=Ab9&cD8"],
 )  # fmt: skip
