@@ -196,9 +196,8 @@ def may_be_english(words: Sequence[str]) -> bool:
     )
 
 
-def may_share_language(question: str, text: str) -> bool:
-    """Whether nothing tells that a text is in another language than a question: then forms of words may be alike by chance."""
-    asked = detect_question_languages(question.lower().split())
+def may_share_language(asked: Sequence[str], text: str) -> bool:
+    """Whether nothing tells that a text is in none of a question's languages: then forms of words may be alike by chance."""
     if not asked:
         return True
     said = text.lower().split()

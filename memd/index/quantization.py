@@ -286,9 +286,16 @@ class BinaryCodes:
         found = np.empty((len(rows), self._rotation.dimensions), np.float32)
         for first in range(0, len(rows), _BLOCK_ROWS):
             some = rows[first : first + _BLOCK_ROWS]
-            rotated = self._values[some] * self._scales[some, np.newaxis]
-            found[first : first + len(some)] = self._rotation.back(rotated)
+            found[first : first + len(some)] = self._rotation.back(self._decode(some))
         return found
+
+    def likeness(self, rows: Rows) -> Floats:
+        """Return the product of each of these rows with each of them; a rotation changes none."""
+        rotated = self._decode(rows)
+        return rotated @ rotated.T
+
+    def _decode(self, rows: Rows) -> Floats:
+        return self._values[rows] * self._scales[rows, np.newaxis]
 
     def products(self, query: Floats, rows: Rows) -> Floats:
         """Return the product of each of these rows with the query."""

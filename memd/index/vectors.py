@@ -106,6 +106,10 @@ class VectorMatrix:
         """Return the vectors of these rows, (len(rows), dimensions)."""
         return self._rows.vectors(rows)
 
+    def likeness(self, rows: Rows) -> Floats:
+        """Return the cosine of each of these rows, a few, with each of them."""
+        return self._rows.likeness(rows)
+
     def cosines(self, query: Floats, rows: Rows | None = None) -> Floats:
         """Return the cosine of every row, or of these, with a vector of length 1; 0 without a vector."""
         wanted = np.arange(self.n) if rows is None else rows
@@ -160,6 +164,10 @@ class ExactVectors:
     def vectors(self, rows: Rows) -> Floats:
         """Return these rows."""
         return self._vectors[rows]
+
+    def likeness(self, rows: Rows) -> Floats:
+        """Return the product of each of these rows with each of them."""
+        return self._vectors[rows] @ self._vectors[rows].T
 
     def nearest(self, _query: Floats, _count: int, seen: Mask) -> Rows:
         """Return all visible rows: each is scored."""

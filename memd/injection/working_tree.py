@@ -126,9 +126,8 @@ class WorkingTree:
         """The directory that has the repository; None without one."""
         if not self.directory or not (here := Path(self.directory)).is_absolute():
             return None
-        return next(
-            (at for at in (here, *here.parents)[:_DEPTH_MAX] if (at / ".git").exists()), None
-        )
+        above = (here, *here.parents)[:_DEPTH_MAX]
+        return next((at for at in above if _stat_file(f"{at}/.git") != (0, 0)), None)
 
     @cached_property
     def _state(self) -> Sequence[int]:

@@ -314,7 +314,7 @@ def _answer_within(sentences: Sequence[str], wanted: frozenset[str], limit: int)
         for one, is_plain in zip(flat, are_plain, strict=True)
     ]
     has = [frozenset(stemmed for *_, stemmed in own) for own in words]
-    chosen = _choose_sentences(has, [len(sentence) for sentence in flat], limit)
+    chosen = _choose_sentences(has, [len(one) for one in flat], limit) if len(flat) > 1 else [0]
     if len(flat[best := chosen[0]]) > limit:
         found = words[best] if are_plain[best] else _find_words(flat[best], wanted, begins)
         return _cut_around(flat[best], found, limit)

@@ -517,9 +517,8 @@ def find_near_pairs(query: IndexedQuery, rows: Rows) -> frozenset[frozenset[int]
     is_told = parsed.question.relevance_gate is not None
     if least is None or is_told or hashing is None or hashing.space not in index.matrices:
         return frozenset()
-    vectors = index.matrices[hashing.space].vectors(rows)
     ids = index.columns.summary_id[rows].tolist()
-    places = np.argwhere(np.triu(vectors @ vectors.T >= least, 1)).tolist()
+    places = np.argwhere(np.triu(index.matrices[hashing.space].likeness(rows) >= least, 1)).tolist()
     return frozenset(frozenset({ids[one], ids[other]}) for one, other in places)
 
 

@@ -495,6 +495,10 @@ class _MeasuredHits:
     _of_kind: dict[Kind, Sequence[_WeighedWord]] = field(default_factory=dict)
     """Kind of memory → the words that do not only ask for it."""
 
+    @cached_property
+    def _languages(self) -> Sequence[str]:
+        return detect_question_languages(self.evidence.text.lower().split())
+
     def __getitem__(self, place: int) -> _Found:
         if place not in self._found:
             hit = self.hits[place]
@@ -503,7 +507,7 @@ class _MeasuredHits:
                 about = [one for one in self.asked if one.folded not in by_kind]
                 self._of_kind[kind] = about or self.asked
             self._found[place] = _measure_coverage(
-                self._of_kind[kind], hit, self.evidence, is_english=self.is_english
+                self._of_kind[kind], hit, self.evidence, self._languages, is_english=self.is_english
             )
         return self._found[place]
 
@@ -516,11 +520,16 @@ class _MeasuredHits:
 
 
 def _measure_coverage(
-    about: Sequence[_WeighedWord], hit: Hit, evidence: Evidence, *, is_english: bool
+    about: Sequence[_WeighedWord],
+    hit: Hit,
+    evidence: Evidence,
+    languages: Sequence[str],
+    *,
+    is_english: bool,
 ) -> _Found:
     has = evidence.terms_of.get(hit.summary.id, frozenset())
     text = f"{hit.summary.title}\n{hit.snippet}"
-    shown, is_alike = ShownText(text), may_share_language(evidence.text, text)
+    shown, is_alike = ShownText(text), may_share_language(languages, text)
     shares: dict[str, float] = {}
     seen: list[float] = []
     count = 0.0

@@ -191,6 +191,11 @@ def test_status_and_hook_do_not_load_the_command_line(machine, arguments):
     assert not loaded(machine, *arguments) & {"typer", "rich", "click", "pydantic"}
 
 
+def test_status_loads_no_dataclasses_which_are_a_third_of_its_time():
+    program = "import sys, memd.cli.health; sys.exit('dataclasses' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", program], check=False).returncode == 0
+
+
 def test_serve_keeps_nothing_in_memory_that_only_other_commands_need(machine):
     program = (
         "import sys\n"

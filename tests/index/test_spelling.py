@@ -57,9 +57,21 @@ def test_no_term_that_is_near_is_left_out(written, edits):
 
 def test_old_and_fresh_terms_are_found_and_removed_ones_are_not():
     made = TermDictionary()
-    made.load(b"cache\ncasing\nredis", b"4\n5\n6")
-    made.learn({"caches": 7, "coche": 8})
+    made.load(b"bache\ncache\ncasing\nredis", b"3\n4\n5\n6")
+    made.learn({"caches": 7, "coche": 8, "mache": 9})
     assert made.find_similar("cache", 1) == {4: 0, 7: 1, 8: 1}
     made.learn({"other": 4})
     assert made.find_similar("cache", 1) == {7: 1, 8: 1}
     assert TermDictionary().find_similar("cache", 2) == {}
+
+
+def test_a_term_that_was_looked_for_in_vain_is_found_once_it_is_learned():
+    made = TermDictionary()
+    made.load(b"cache\nredis", b"4\n6")
+    assert made.number("coche") is None
+    made.learn({"coche": 8})
+    assert made.number("coche") == 8
+    made.keep([4, 8])
+    assert (made.number("coche"), made.number("redis")) == (8, None)
+    made.learn({"redis": 6})
+    assert made.number("redis") == 6
