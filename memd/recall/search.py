@@ -44,7 +44,7 @@ from memd.recall.retrievers import (
     sort_rows,
 )
 from memd.recall.types import Answer, Evidence, ScorePart, TracedCandidate, apply_parts
-from memd.recall.verdict import compute_coverage, measure_rarity
+from memd.recall.verdict import Coverage, compute_coverage, measure_rarity
 from memd.store import fulltext, judgments, links, summaries, usage
 from memd.store.database import Connection, translate_errors
 from memd.text import fold, one_line
@@ -104,11 +104,7 @@ def _answer_query(tx: Connection, query: IndexedQuery) -> Answer:
     for reason in ("superseded", _BELOW, _TOO_FAR):
         if count := sum(why.startswith(reason) for why in order.dropped.values()):
             hidden[reason] = hidden.get(reason, 0) + count
-    trace: list[TracedCandidate] = []
-    if question.explain:
-        terms = [find_terms(query, row) for row in rows.tolist()]
-        trace = trace_candidates(parsed, candidates, order, terms)
-        trace += trace_near_misses(tx, query, found.lexical_scores, place)
+    trace = (*_trace(tx, query, found, candidates, order),) if question.explain else ()
     degraded = _find_missing_vectors(index, parsed.hashing_vector)
     degraded |= {"rerank": failed} if failed else {}
     is_lifted = pairs and hits and not coverage.list_terms(place[hits[0].summary.id])
@@ -120,22 +116,46 @@ def _answer_query(tx: Connection, query: IndexedQuery) -> Answer:
         suppressed=hidden,
         degraded={**degraded, **parsed.degraded},
         notes=notes if hits else (),
-        trace=tuple(trace),
+        trace=trace,
         contradicted={n: tuple(ids) for n in page if (ids := relations.against.get(n))},
         precedence=tuple(pairs),
-        evidence=Evidence(
-            text=parsed.terms.text,
-            rarity=measure_rarity(query),
-            terms_of={n: coverage.list_terms(i) for n, i in page.items()},
-            spelt_as=query.terms.spelt_as,
-            has_phrases=bool(parsed.terms.phrases or parsed.terms.prefixes),
-            corrected=query.terms.corrected,
-            meant=_find_meant(query, found),
-            may_be_meant=found.learned is not None and found.learned.may_be_meant,
-            # A first hit that was lifted but has no term itself is judged by the scores before lifting.
-            own_scores=own_scores if is_lifted else {},
-        ),
+        # A first hit that was lifted but has no term itself is judged by the scores before lifting.
+        evidence=_gather_evidence(query, found, coverage, page, own_scores if is_lifted else {}),
     )
+
+
+def _gather_evidence(
+    query: IndexedQuery,
+    found: Retrieved,
+    coverage: Coverage,
+    page: Mapping[int, int],
+    own_scores: Mapping[int, float],
+) -> Evidence:
+    """Gather what the verdict on a page needs to know of a search; `page`: memory id → its place among the candidates."""
+    return Evidence(
+        text=query.parsed.terms.text,
+        rarity=measure_rarity(query),
+        terms_of={n: coverage.list_terms(i) for n, i in page.items()},
+        spelt_as=query.terms.spelt_as,
+        has_phrases=bool(query.parsed.terms.phrases or query.parsed.terms.prefixes),
+        corrected=query.terms.corrected,
+        meant=_find_meant(query, found),
+        may_be_meant=found.learned is not None and found.learned.may_be_meant,
+        own_scores=own_scores,
+    )
+
+
+def _trace(
+    tx: Connection,
+    query: IndexedQuery,
+    found: Retrieved,
+    candidates: ScoredCandidates,
+    order: CandidateOrder,
+) -> list[TracedCandidate]:
+    """Say of each candidate how it was scored, and why the others are not there."""
+    terms = [find_terms(query, row) for row in candidates.rows.tolist()]
+    traced = trace_candidates(query.parsed, candidates, order, terms)
+    return traced + trace_near_misses(tx, query, found.lexical_scores, frozenset(candidates.ids))
 
 
 def _score_with_leading(

@@ -10,8 +10,8 @@ from memd.injection.spoken import leave_rejected
 from memd.machine_text import USER, find_prompt_origin, is_machine_text
 from memd.models import Event
 from memd.recall.query import phrase_expression, without_recency
+from memd.recall.question_words import QuestionWord, ShownText, read_words
 from memd.recall.types import Answer
-from memd.recall.verdict import QuestionWord, ShownText, read_words
 from memd.store import events, projects
 from memd.store.database import Connection
 from memd.text import content_stems, fold, is_private, one_line, words
