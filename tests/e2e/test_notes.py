@@ -264,6 +264,9 @@ async def test_what_a_yes_decided_is_not_told_once_the_next_words_take_it_back(d
     assert "agent: The build moves to Zig" not in shown
     command(daemon, "undo")
     assert memories(daemon, noted["id"])[noted["id"]]["superseded_by"] is None
+    shown = hook(daemon, "SessionStart", session_id="s4", source="startup")
+    assert "The build moves to Zig" in shown
+    assert "No longer" not in shown
 
 
 async def test_a_choice_in_the_client_s_dialogue_is_taken_back_alike(daemon):
