@@ -16,12 +16,13 @@ from memd.capture import ignore
 from memd.store import database
 from memd.store.database import Database
 
-# Property tests try the same examples on every machine; `scripts/torture properties` tries new and more ones.
+# Property tests try the same examples on every machine, as many as it takes to see the code broken;
+# `scripts/torture properties` tries new and more ones.
 PATIENT = settings(
     deadline=None, print_blob=True,
     suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
 )  # fmt: skip
-settings.register_profile("ci", PATIENT, derandomize=True)
+settings.register_profile("ci", PATIENT, derandomize=True, max_examples=30)
 settings.register_profile("stress", PATIENT, derandomize=False, max_examples=1_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
 ORDER_SEED = 1
@@ -54,11 +55,13 @@ def _rotate_directories(worker):
 
 @pytest.hookimpl(wrapper=True)
 def pytest_collection():
-    """Collecting makes a million objects that all stay: looking for garbage among them took a third of its time."""
+    """Collecting makes a million objects that all stay: looking for garbage among them took a third of its time, and
+    looking through them again each time that a test leaves some."""
     gc.disable()
     try:
         return (yield)
     finally:
+        gc.freeze()
         gc.enable()
 
 

@@ -59,7 +59,7 @@ EDGES = st.sampled_from([" ", "\n", '"', "'", "(", "\\n", ", ", "\t"])
 
 
 @pytest.mark.parametrize("row", ROWS, ids=names(ROWS))
-@settings(max_examples=5, deadline=None)  # for each of 166 secrets
+@settings(max_examples=5)
 @given(left=ANYTHING, before=EDGES, right=ANYTHING)
 def test_a_planted_secret_never_survives(row, left, before, right):
     text = f"{left}{before}{row.text}\n{right}"
@@ -67,7 +67,6 @@ def test_a_planted_secret_never_survives(row, left, before, right):
     assert row.secret not in json.dumps(redact_value([{"a": [text]}, {text: 1}]))
 
 
-@settings(max_examples=300, deadline=None)
 @given(SOUP | ANYTHING)
 @example("password=[REDACTED:token]x")
 @example("x</private> password='a\\")
@@ -97,7 +96,6 @@ def test_what_was_seen_before_makes_no_difference():
     assert [_redact_after_its_words(text) for text in reversed(texts)] == afresh[::-1]
 
 
-@settings(max_examples=200, deadline=None)
 @given(SOUP, SOUP)
 def test_what_was_seen_before_makes_no_difference_in_any_text(one, other):
     text = f"{one} {other}"
@@ -105,7 +103,6 @@ def test_what_was_seen_before_makes_no_difference_in_any_text(one, other):
     assert _redact_after_its_words(text) == afresh
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | SOUP,
