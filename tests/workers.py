@@ -25,6 +25,7 @@ def pytest_runtestloop(session):
         return None
     if "tests.forked_memd" in sys.modules:
         forkserver.ensure_running()
+        from tests import imported_memd  # noqa: F401, PLC0415  # for these processes, too
     files = [list(some) for _, some in itertools.groupby(session.items, lambda item: item.path)]
     next_file = _CONTEXT.Value("i", 0)
     workers = {}
