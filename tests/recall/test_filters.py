@@ -3,7 +3,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.index.columns import KIND_CODES
@@ -194,6 +194,7 @@ def vault(tmp_path_factory):
     database.close()
 
 
+@settings(max_examples=60)
 @given(STORED, st.lists(FILTERS, min_size=1, max_size=5))
 def test_a_filter_means_the_same_of_the_index_of_a_memory_and_in_sql(vault, ones, filters):
     vault.write_now(lambda tx: stored(tx, ones))
