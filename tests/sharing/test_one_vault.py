@@ -12,7 +12,7 @@ from memd.models import Authority
 from tests.sharing.devices import Device, Place, converge
 from tests.tables import every_row
 
-EXAMPLES = int(os.environ.get("MEMD_SHARING_EXAMPLES", "12"))
+EXAMPLES = int(os.environ.get("MEMD_SHARING_EXAMPLES", "40"))
 DEVICES = ("desk", "laptop", "train")
 TEXTS = {
     "retry": ("Retry three times", "Retry five times", "Retry seven times"),
