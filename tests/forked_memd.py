@@ -22,6 +22,7 @@ from memd.injection import guard
 from memd.launcher import make_daemon_environment
 from memd.paths import mend_umask, private_dir
 from memd.server import control
+from tests.stress import fake_clock
 
 _CONTEXT = multiprocessing.get_context("forkserver")
 _CONTEXT.set_forkserver_preload(["tests.forked_memd", "tests.imported_memd"])
@@ -143,6 +144,8 @@ def _be_memd(words, environ, directory, files):
     os.environ.clear()
     os.environ.update(environ)
     time.tzset()
+    if fake_clock.VARIABLE in environ:
+        fake_clock.use_clock(environ[fake_clock.VARIABLE])
     os.chdir(directory)
     writes = os.O_WRONLY | os.O_CREAT | os.O_APPEND
     for number, (file, mode) in enumerate(zip(files, (os.O_RDONLY, writes, writes), strict=True)):

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import apsw
 import pytest
-from hypothesis import HealthCheck, example, given, settings
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memd.capture.claude_code import _KINDS, _NOTHING_NEW, Ignored, Refused
@@ -124,7 +124,6 @@ requests = st.tuples(st.sampled_from(["claude-code", "codex", "copilot", "cursor
     ))  # fmt: skip
 
 
-@settings(max_examples=100, deadline=None, suppress_health_check=[HealthCheck.too_slow])
 @given(st.lists(requests | st.tuples(st.just("claude-code"), st.none(), anything), max_size=4))
 @example([("codex", None, {"session_id": "s", "hook_event_name": "PostToolUse", "transcript_path": "rollout-x.jsonl"})])  # fmt: skip
 def test_no_payload_breaks_the_intake(made):
@@ -136,10 +135,6 @@ def test_no_payload_breaks_the_intake(made):
     assert_sound(items, *take(items))
 
 
-@settings(
-    max_examples=60, deadline=None,
-    suppress_health_check=[HealthCheck.too_slow, HealthCheck.function_scoped_fixture],
-)  # fmt: skip
 @given(data=st.data())
 def test_a_session_that_a_later_version_tells_keeps_its_time_and_place(data, told):
     """Fields dropped, added and of other types, events renamed, doubled, dropped and in another order."""

@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from memd.capture.redact import PATTERNS, forget_words, redact, redact_value
 from memd.capture.redact.blocks import redact_blocks
 from tests import redaction_corpus
+from tests.growth import grows_in_line
 from tests.planted_secrets import HEX40, HEX64, ROWS, draw, names, uuid
 from tests.tables import every_row
 
@@ -59,7 +60,7 @@ EDGES = st.sampled_from([" ", "\n", '"', "'", "(", "\\n", ", ", "\t"])
 
 
 @pytest.mark.parametrize("row", ROWS, ids=names(ROWS))
-@settings(max_examples=5, deadline=None)  # for each of 166 secrets
+@settings(max_examples=5)
 @given(left=ANYTHING, before=EDGES, right=ANYTHING)
 def test_a_planted_secret_never_survives(row, left, before, right):
     text = f"{left}{before}{row.text}\n{right}"
@@ -67,7 +68,6 @@ def test_a_planted_secret_never_survives(row, left, before, right):
     assert row.secret not in json.dumps(redact_value([{"a": [text]}, {text: 1}]))
 
 
-@settings(max_examples=300, deadline=None)
 @given(SOUP | ANYTHING)
 @example("password=[REDACTED:token]x")
 @example("x</private> password='a\\")
@@ -97,7 +97,6 @@ def test_what_was_seen_before_makes_no_difference():
     assert [_redact_after_its_words(text) for text in reversed(texts)] == afresh[::-1]
 
 
-@settings(max_examples=200, deadline=None)
 @given(SOUP, SOUP)
 def test_what_was_seen_before_makes_no_difference_in_any_text(one, other):
     text = f"{one} {other}"
@@ -105,7 +104,6 @@ def test_what_was_seen_before_makes_no_difference_in_any_text(one, other):
     assert _redact_after_its_words(text) == afresh
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.recursive(
         st.none() | st.booleans() | st.integers() | st.floats() | SOUP,
@@ -309,11 +307,10 @@ ADVERSARIES = [
 ]
 
 
-@pytest.mark.parametrize("piece", ADVERSARIES)
-def test_no_input_makes_it_backtrack(piece):
-    text = (piece * (50_000 // len(piece) + 1))[:50_000]
-    redact(text)
-    redact(f"aws akia AZDO JQQJ9 :AA curl ://x mysql {text}")
+@every_row("piece", ADVERSARIES)
+@every_row("begin", ["", "aws akia AZDO JQQJ9 :AA curl ://x mysql "])
+def test_no_input_makes_it_backtrack(begin, piece):
+    assert grows_in_line(lambda text: redact(begin + text), piece, 4_000)
 
 
 def test_spans_can_be_redacted_alone():

@@ -2,7 +2,7 @@ import contextlib
 import itertools
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.belief.notes import Note
@@ -259,9 +259,6 @@ STEPS = st.lists(
 )
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 @given(STEPS)
 def test_judgments_in_any_order_make_no_cycle_and_can_all_be_undone(vault, judge, undo, steps):
     ids = [vault.put(f"value {place}") for place in range(4)]

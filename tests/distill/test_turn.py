@@ -1,5 +1,5 @@
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.caches import clear_caches
@@ -381,7 +381,6 @@ values = (
 payloads = st.dictionaries(st.sampled_from(FIELDS), values, max_size=5)
 
 
-@settings(max_examples=150)
 @given(st.lists(st.tuples(st.sampled_from(list(EventKind)), payloads), min_size=1, max_size=8))
 def test_no_payload_however_strange_stops_the_distiller(rows):
     events = []

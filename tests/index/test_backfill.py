@@ -439,7 +439,7 @@ async def tell(path, steps):
         db.close()
 
 
-@settings(max_examples=20, deadline=None)
+@settings(max_examples=20)
 @given(STEPS)
 def test_in_any_order_of_vectors_the_index_equals_what_a_start_would_load(steps):
     with tempfile.TemporaryDirectory() as home:

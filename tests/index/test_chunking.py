@@ -1,4 +1,4 @@
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.index.chunking import passage_spans, passage_text, split_into_passages
@@ -90,7 +90,6 @@ def test_text_without_spaces_is_cut_between_characters():
     assert [stop - start for start, stop in passage_spans(body)] == [400, 400, 400, 200]
 
 
-@settings(max_examples=100, deadline=None)
 @given(
     st.text(st.sampled_from("ab Z_. \n\n。é数1'"), max_size=300),
     st.integers(min_value=1, max_value=12),

@@ -377,7 +377,7 @@ async def tell(path, steps):
         db.close()
 
 
-@settings(max_examples=25, deadline=None)
+@settings(max_examples=25)
 @given(STEPS)
 def test_the_updated_index_equals_a_freshly_loaded_one_whatever_happens(steps):
     with tempfile.TemporaryDirectory() as home, pytest.MonkeyPatch.context() as patch:

@@ -62,7 +62,6 @@ COUNTED = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(COUNTED, COUNTED, st.lists(st.integers(0, 17), max_size=7), st.sampled_from((1, 2, 10**6)))
 def test_terms_of_given_rows_are_counted_and_weighed_as_by_hand_however_frequent_they_are(
     first, later, wanted, dense_min
@@ -95,7 +94,7 @@ def test_terms_of_given_rows_are_counted_and_weighed_as_by_hand_however_frequent
         )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=60)
 @given(
     STEPS,
     st.dictionaries(st.integers(0, 10), st.floats(0.1, 3), max_size=5),
@@ -192,7 +191,7 @@ def test_words_that_stand_nearly_everywhere_score_the_same_as_others(monkeypatch
     assert heavy.tolist() == plain.scores({1: 1.0}, k1=0.9, b=0.4, title_weight=0.5).tolist()
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=60)
 @given(COUNTED, st.permutations([1, 2, 3, 4, 5]), st.sampled_from((1, 30, 400, 1 << 16)))
 def test_words_joined_in_one_step_are_worth_to_the_last_bit_what_each_adds_alone(
     rows, terms, joined_max
@@ -240,7 +239,6 @@ def saved(postings):
     return written
 
 
-@settings(max_examples=40, deadline=None)
 @given(STEPS, STEPS)
 def test_what_is_saved_and_mapped_is_as_if_it_had_never_been_saved(before, after):
     kept, rows = InvertedIndex(), 0

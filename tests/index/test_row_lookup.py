@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.index import columns
@@ -20,7 +20,6 @@ STEPS = st.lists(
 )
 
 
-@settings(max_examples=60, deadline=None)
 @given(STEPS, st.lists(st.integers(0, 11), max_size=4))
 def test_what_is_found_is_what_walking_all_rows_would_find(steps, wanted):
     with pytest.MonkeyPatch.context() as patch:

@@ -1,5 +1,5 @@
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.index import postings
@@ -33,7 +33,6 @@ def told(one: Segment):
     }
 
 
-@settings(max_examples=40, deadline=None)
 @given(POSTINGS, POSTINGS, POSTINGS)
 def test_segments_that_are_joined_are_what_one_of_all_rows_would_be(a, b, c):
     parts = [made(a), made(b, len(a)), made(c, len(a) + len(b))]
@@ -43,7 +42,6 @@ def test_segments_that_are_joined_are_what_one_of_all_rows_would_be(a, b, c):
         assert getattr(whole, name).dtype == getattr(expected, name).dtype
 
 
-@settings(max_examples=40, deadline=None)
 @given(POSTINGS, st.lists(st.booleans(), min_size=8, max_size=8))
 def test_renumbering_leaves_out_the_rows_that_went_and_the_terms_only_they_had(rows, kept):
     kept = np.array(kept[: len(rows)], np.bool_)

@@ -1,5 +1,5 @@
 import numpy as np
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.index.term_dictionary import (
@@ -29,7 +29,6 @@ def count_edits(a, b):
     return rows[-1][-1]  # fmt: skip
 
 
-@settings(deadline=None)
 @given(WORDS, st.lists(WORDS, max_size=20), st.integers(1, 2))
 def test_edits_are_those_of_the_textbook(word, terms, limit):
     found = measure_edits(word, terms, limit).tolist()
@@ -38,7 +37,6 @@ def test_edits_are_those_of_the_textbook(word, terms, limit):
     ]
 
 
-@settings(deadline=None)
 @given(
     st.sampled_from(ALPHABETS).flatmap(
         lambda letters: st.lists(st.text(letters, min_size=1, max_size=9), min_size=2, max_size=20)

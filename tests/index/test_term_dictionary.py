@@ -1,4 +1,4 @@
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.index.term_dictionary import TermDictionary
@@ -66,7 +66,6 @@ def test_words_of_other_scripts_lie_in_the_order_of_their_bytes():
 _WORDS = st.text("abß東", min_size=1, max_size=3)
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(
         st.dictionaries(_WORDS, st.integers(0, 12), max_size=6).filter(

@@ -5,7 +5,7 @@ import subprocess
 
 import anyio
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.belief.notes import Note
@@ -951,7 +951,7 @@ async def test_nothing_is_injected_where_recall_is_switched_off(vault, scope, ta
         assert "switched to capture only" in context.reason
 
 
-@settings(max_examples=25, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=25)
 @given(
     st.lists(st.text(min_size=1, max_size=300), min_size=1, max_size=25), st.integers(100, 2_500)
 )

@@ -88,7 +88,6 @@ def read_visible_rows(index, question):
     return {name: found.tolist() for name, found in rows.items()} | hidden
 
 
-@settings(max_examples=60, deadline=None)
 @given(FACTS, FACTS, st.integers(1, 8), st.lists(QUESTIONS, min_size=1, max_size=6))
 def test_masks_are_what_looking_at_each_row_gives_whatever_was_asked_before(
     facts, others, gone, questions
@@ -195,7 +194,7 @@ def vault(tmp_path_factory):
     database.close()
 
 
-@settings(deadline=None)
+@settings(max_examples=60)
 @given(STORED, st.lists(FILTERS, min_size=1, max_size=5))
 def test_a_filter_means_the_same_of_the_index_of_a_memory_and_in_sql(vault, ones, filters):
     vault.write_now(lambda tx: stored(tx, ones))

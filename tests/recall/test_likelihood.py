@@ -2,7 +2,7 @@ import math
 from collections import Counter
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.recall.types import apply_parts
@@ -46,7 +46,7 @@ def by_hand(memories, question, mu=60.0, title_weight=2.0, statement=100.0):
     return worths
 
 
-@settings(max_examples=25, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+@settings(max_examples=25)
 @given(memories=st.lists(MEMORY, min_size=1, max_size=7), question=st.lists(st.sampled_from([*WORDS, "zebra"]), min_size=1, max_size=4))  # fmt: skip
 async def test_words_are_worth_what_the_formula_says(tmp_path_factory, memories, question):
     database = Database(str(tmp_path_factory.mktemp("v") / "vault.db"), NOW)

@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.models import Kind
@@ -131,9 +131,7 @@ async def test_the_published_profile_keeps_its_decay(db):
     assert hit.parts[-1] == ScorePart("recency", pytest.approx(0.013768, rel=1e-3), "*")
 
 
-@settings(
-    max_examples=15, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=15)
 @given(
     words=st.lists(
         st.sampled_from(["kettle", "tea", "harbour", "session", "redis", "limit", "login"]),

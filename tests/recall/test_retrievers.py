@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.index.memory_index import MemoryIndex
@@ -68,7 +68,6 @@ def test_membership_in_many_ascending_rows():
     assert contains_rows(np.array([], np.int64), rows).tolist() == [False] * 4
 
 
-@settings(max_examples=60, deadline=None)
 @given(
     st.lists(st.tuples(st.integers(0, 5), st.integers(0, 3), st.booleans()), max_size=60),
     st.integers(1, 6),

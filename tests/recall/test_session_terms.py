@@ -1,6 +1,6 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.index.columns import Columns
@@ -41,7 +41,6 @@ def by_hand(rows, terms):
     return counts, lengths
 
 
-@settings(max_examples=80, deadline=None)
 @given(
     st.lists(ROW, max_size=12),
     st.lists(st.integers(1, 7), max_size=5, unique=True),

@@ -1,13 +1,12 @@
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.recall import retrievers
 from memd.recall.retrievers import keep_highest, top_rows
 
 
-@settings(max_examples=60, deadline=None)
 @given(st.lists(st.integers(0, 6), max_size=80), st.integers(1, 12))
 def test_the_highest_are_there_with_all_that_tie_and_in_order(scores, count):
     values = np.array(scores, np.float32)

@@ -11,7 +11,7 @@ import anyio
 import anyio.lowlevel
 import anyio.to_thread
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.errors import ConfigError
@@ -295,9 +295,6 @@ async def test_a_client_that_disconnects_in_mid_line_harms_no_other(
         assert server.listener.status()["failures"] == 0
 
 
-@settings(
-    max_examples=40, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 @given(st.lists(st.binary(max_size=200), max_size=6))
 async def test_no_bytes_on_the_wire_stop_the_next_request(server, lines):
     async with server.open(drain_s=0.1), await anyio.connect_unix(server.path) as stream:

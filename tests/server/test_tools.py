@@ -2,7 +2,7 @@ import json
 
 import anyio.to_thread
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.errors import BadRequest, VaultFull
@@ -361,9 +361,6 @@ _VALUES = st.recursive(
 )
 
 
-@settings(
-    max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
 @given(
     st.sampled_from(["mem_search", "mem_timeline", "mem_why", "mem_get", "mem_pin"]),
     st.dictionaries(_NAMES, _VALUES),

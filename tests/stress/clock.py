@@ -52,7 +52,7 @@ class ClockedDaemon(harness.Daemon):
         super().__init__(home)
         self.clock = Clock(f"{home}/clock")
         self.command = [sys.executable, fake_clock.__file__, self.clock.path]
-        self.environ["TZ"] = "UTC"
+        self.environ |= {"TZ": "UTC", fake_clock.VARIABLE: self.clock.path}
         self.given = 0
         self.wrong: list[str] = []
 

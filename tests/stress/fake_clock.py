@@ -16,6 +16,8 @@ from typing import Any
 Event = dict[str, Any]
 _MILLION = 1_000_000
 _REAL = time.time_ns
+VARIABLE = "FAKE_CLOCK"
+"""In the environment: the file of a forked memd's clock."""
 
 
 class Clock:

@@ -6,6 +6,8 @@ from benchmarks import harness
 from tests.forked_memd import PATIENT
 from tests.stress import clock
 
+pytestmark = pytest.mark.usefixtures("forked_daemons")
+
 
 def test_what_a_clock_dated_in_2038_does_not_lead_once_it_is_right_again():
     wrong, seen = clock.trial("stood ahead", 1, 7)

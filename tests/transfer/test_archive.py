@@ -6,7 +6,7 @@ import sys
 import tracemalloc
 
 import pytest
-from hypothesis import HealthCheck, given, settings
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.capture.project import redact_directory
@@ -151,9 +151,7 @@ def vaults(draw):  # one statement a kind of record
     return in_order(found)
 
 
-@settings(
-    max_examples=12, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture]
-)
+@settings(max_examples=12)
 @given(held=vaults())
 def test_export_after_import_after_export_is_the_export(held, tmp_path_factory):
     folder = tmp_path_factory.mktemp("moved")
