@@ -66,6 +66,10 @@ class Session:
         """End the turn and the session, and wait until both are distilled and indexed."""
         self.hook("Stop", last_assistant_message=answer, stop_hook_active=False)
         self.hook("SessionEnd", reason="other")
+        self.wait()
+
+    def wait(self):
+        """Wait until what was told last is distilled and indexed."""
         asked = {"query": "anything", "min_event": self.last, "directory": self.project}
         with self.daemon.client() as client:
             assert not client.call("memd/search", asked).get("degraded")
@@ -346,6 +350,7 @@ def test_a_compacted_session_is_told_first_what_its_user_said_and_what_it_left_o
     session.hook("ToolRefused", tool_name="Write", tool_input={"file_path": "/x/new.py"}, said="no, put it into returns.py instead of a new file", error="no, put it into returns.py instead of a new file")  # fmt: skip
     session.fails("pytest test_returns.py", WRONG.format(3, 12))
     session.hook("Stop", last_assistant_message="One test still fails.", stop_hook_active=False)
+    session.wait()
     session.asks("Go on.")
     session.hook("PreCompact", trigger="auto")
     told = session.hook("SessionStart", source="compact")
