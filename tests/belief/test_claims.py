@@ -2,7 +2,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.belief.claims import TokenType, parse_claims, word_key
-from tests.growth import grows_in_line
 from tests.tables import every_row
 
 
@@ -76,4 +75,5 @@ def test_any_text_can_be_read(text):
 
 @every_row("piece", ["-", "a-", "\n", "/", "1,", "`a` ", "a.", "~/", "@", "["])
 def test_a_long_hostile_text_is_read_in_linear_time(piece):
-    assert grows_in_line(parse_claims, piece, 4_000)
+    # Quadratic behaviour would run into the suite's timeout.
+    assert parse_claims(piece * (65_536 // len(piece))) is not None

@@ -6,7 +6,6 @@ from hypothesis import strategies as st
 
 from memd.distill import assertions, own_words
 from memd.distill.vetoes import OPAQUE
-from tests.growth import grows_in_line
 from tests.tables import every_row
 
 BELOW = tomllib.loads(
@@ -143,8 +142,8 @@ def test_any_message_can_be_read(message):
      "*a", "__a", "On ", "the docs ", "always use ", "I want you to ", ", and ", "e.g. ", "said ", "1. "],
 )  # fmt: skip
 def test_a_long_message_of_one_thing_is_read_once(piece):
-    def read(message):
-        for sentence in own_words.select_assertions(own_words.read_own_sentences(message)):
-            assertions.read_sentence(sentence)
-
-    assert grows_in_line(read, piece, 2_000)
+    # Read once for each character, this would run into the suite's timeout.
+    message = piece * (20_000 // len(piece))
+    own = own_words.read_own_sentences(message)
+    for sentence in own_words.select_assertions(own):
+        assertions.read_sentence(sentence)

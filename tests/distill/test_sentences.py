@@ -4,7 +4,6 @@ from hypothesis import strategies as st
 from memd.belief import polarity
 from memd.distill import text as sentences
 from memd.text import split_sentences
-from tests.growth import grows_in_line
 from tests.tables import every_row
 
 
@@ -148,13 +147,14 @@ def test_reasons_files_and_structure_make_a_better_memory():
 
 @every_row("piece", ["OR", "-1", "a_", "a-", "a/", "\n"])
 def test_a_long_word_or_many_blank_lines_are_read_once(piece):
-    assert grows_in_line(sentences.score_quality, piece)
+    # Read once for each character, this would run into the suite's timeout.
+    sentences.score_quality(piece * 200_000)
 
 
 @every_row("mark", ["“", "«"])
 def test_many_quotation_marks_that_are_never_closed_are_read_once(mark):
-    assert grows_in_line(sentences.blank_quotes, mark, 50_000)
-    assert sentences.blank_quotes(mark * 60) == mark * 60
+    text = mark * 6_000_000
+    assert sentences.blank_quotes(text) == text
 
 
 def test_of_nested_quotations_the_inner_one_is_blanked():

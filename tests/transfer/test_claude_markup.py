@@ -4,7 +4,6 @@ import json
 
 from memd import machine_text
 from memd.transfer import claude_markup
-from tests.growth import grows_in_line
 from tests.tables import every_row
 
 
@@ -46,8 +45,8 @@ def test_a_command_is_read_as_it_was_typed():
 
 
 def test_hostile_text_is_read_in_linear_time():
-    assert grows_in_line(claude_markup.message_text, "<system-reminder>", 80_000)
-    assert grows_in_line(claude_markup.is_private_text, "<private>", 80_000)
+    claude_markup.message_text("<system-reminder>" * 1_000_000)
+    claude_markup.is_private_text("<private>" * 1_000_000)
 
 
 def test_images_are_replaced_by_their_size_at_any_depth():
@@ -64,11 +63,11 @@ def test_images_are_replaced_by_their_size_at_any_depth():
 
 
 def test_a_command_with_unclosed_tags_is_parsed_in_linear_time():
-    named = "<command-name>/a</command-name>"
-    assert claude_markup.typed_command("<command-name>" * 50) is None
-    assert claude_markup.typed_command(named + "<command-args>" * 50) == "/a"
-    assert grows_in_line(claude_markup.typed_command, "<command-name>", 80_000)
-    assert grows_in_line(lambda t: claude_markup.typed_command(named + t), "<command-args>", 80_000)
+    assert claude_markup.typed_command("<command-name>" * 500_000) is None
+    assert (
+        claude_markup.typed_command("<command-name>/a</command-name>" + "<command-args>" * 500_000)
+        == "/a"
+    )
 
 
 def test_a_value_is_limited_to_what_a_request_can_have():

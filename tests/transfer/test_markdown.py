@@ -1,12 +1,9 @@
-from functools import partial
-
 from hypothesis import example, given
 from hypothesis import strategies as st
 
 from memd.models import Kind
 from memd.transfer import markdown, record
 from memd.transfer.markdown import split_front_matter
-from tests.growth import grows_in_line
 from tests.tables import every_row
 
 LONG = "The wheel turns at a steady speed. " * 60
@@ -69,10 +66,13 @@ def test_every_line_is_in_some_part_and_part_names_are_unique(lines):
 
 
 def test_a_long_heading_is_parsed_in_linear_time():
-    for piece in ("[", "[a](", " ", " #"):
-        assert grows_in_line(
-            lambda text: markdown.read_note("n.md", f"# x{text}y\n\n{LONG}{LONG}", 7), piece
-        )
+    for line in (
+        "[" * 200_000,
+        "[a](" * 200_000,
+        "x" + " " * 200_000 + "y",
+        "x" + " #" * 200_000 + "y",
+    ):
+        assert markdown.read_note("n.md", f"# {line}\n\n{LONG}{LONG}", 7)
 
 
 @every_row(
@@ -200,9 +200,6 @@ def test_an_empty_memory_file_is_reported():
 
 
 def test_unclosed_links_are_parsed_in_linear_time():
-    def read(text, end):
-        memories, _ = read_memory(f"- {text}{end}\nkeep this\n", "MEMORY.md", {"b.md"})
+    for line in ("- " + "](a" * 500_000, "- " + "](a" * 500_000 + ")"):
+        memories, _ = read_memory(f"{line}\nkeep this\n", "MEMORY.md", {"b.md"})
         assert "keep this" in memories[-1].text
-
-    for end in ("", ")"):
-        assert grows_in_line(partial(read, end=end), "](a")
