@@ -90,5 +90,5 @@ def test_what_only_speaks_of_a_block_stays(text):
     ],
 )
 def test_megabytes_take_no_time(piece):
-    text = piece * (4_000_000 // len(piece))
+    text = piece * (1_000_000 // len(piece))
     redact_blocks(text)
