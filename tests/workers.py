@@ -94,11 +94,9 @@ def _work(session, files, next_file, folder, says):
     config = session.config
     folder.mkdir()
     config._tmp_path_factory._basetemp = folder
-    # What was made before the fork is shared. Captured output must not be; the server that forks memd is. What has
-    # sys.stderr as a default keeps the old file, so that stays open.
+    # What was made before the fork is shared: a file of captured output must not be, the server that forks memd is.
     capture = config.pluginmanager.get_plugin("capturemanager")
-    capture.suspend_global_capture(in_=True)
-    _before, capture._global_capturing = capture._global_capturing, None
+    capture.stop_global_capturing()
     capture.start_global_capturing()
     forkserver._forkserver.ensure_running = lambda: None
     config.pluginmanager.unregister(name="terminalreporter")
