@@ -25,11 +25,11 @@ PATIENT = settings(
 settings.register_profile("ci", PATIENT, derandomize=True, max_examples=30)
 settings.register_profile("stress", PATIENT, derandomize=False, max_examples=1_000)
 settings.load_profile(os.environ.get("HYPOTHESIS_PROFILE", "ci"))
-pytest_plugins = ["tests.workers"]
 ORDER_SEED = 1
 """The tests run in this shuffled order unless --randomly-seed names another one."""
 
 
+TESTS = Path(__file__).parent
 MEMORY = Path("/dev/shm")  # noqa: S108  # tests write there what they would write to the disk
 MEMORY_BYTES_MIN = 4 << 30
 """Free bytes there, so that nothing else is short of memory; what tests leave is removed as they end."""
@@ -42,6 +42,15 @@ def pytest_configure(config):
     # Vaults are written safely, and waiting for a disk took a third of the time of tests that write.
     if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_BYTES_MIN:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+    if config.args == config.getini("testpaths") and hasattr(config, "workerinput"):
+        config.args = _rotate_directories(config.workerinput)
+
+
+def _rotate_directories(worker):
+    """Have each worker collect from another directory on: together they compile each file once, not each all."""
+    entries = sorted(str(one) for one in TESTS.iterdir() if one.is_dir() or one.name[:5] == "test_")
+    begin = len(entries) * int(worker["workerid"].removeprefix("gw")) // worker["workercount"]
+    return entries[begin:] + entries[:begin]
 
 
 @pytest.hookimpl(wrapper=True)

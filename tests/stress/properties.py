@@ -18,7 +18,7 @@ def main(*paths: str) -> None:
     while True:
         seed = random.randrange(10**6) if options.seed is None else options.seed
         print(f"--seed {seed}", flush=True)
-        command = [sys.executable, "-m", "pytest", "-q", "--workers", "2", "-m", "hypothesis"]
+        command = [sys.executable, "-m", "pytest", "-q", "-n", "2", "-m", "hypothesis"]
         command += [f"--hypothesis-seed={seed}", f"--randomly-seed={seed}", *more]
         environ = {**os.environ, "HYPOTHESIS_PROFILE": "stress"}
         code = subprocess.call([*command, *(paths or ("tests",))], env=environ)
