@@ -5,7 +5,8 @@ import signal
 
 import pytest
 
-from tests.e2e.test_told_at_the_moment import Session, ids
+from tests.e2e.hooked_session import Session
+from tests.e2e.test_told_at_the_moment import ids
 
 IN_VAIN = {"inject.session_s": 1e-6}
 """No page is ready at a start; with a prompt it has all the time that it needs."""

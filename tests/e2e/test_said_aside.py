@@ -1,45 +1,15 @@
 """What the user said and nobody noted, beside an answer that no memory gives: real daemon, hooks and command line."""
 
-import itertools
+import functools
 
 import pytest
 
 from memd.client import Client
-from tests.e2e.real_daemon import RealDaemon
-from tests.e2e.test_told_at_the_moment import Session
-
-NUMBERS = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory):
-    it = RealDaemon(tmp_path_factory.mktemp("d")).start()
-    yield it
-    it.stop()
 
 
 @pytest.fixture
-def says(daemon, tmp_path):
-    (tmp_path / ".git").mkdir()
-
-    def say(*prompts, answer="OK."):
-        session = Session(daemon, f"said{next(NUMBERS)}", str(tmp_path))
-        session.hook("SessionStart", source="startup")
-        for prompt in prompts:
-            session.asks(prompt)
-            session.ends(answer)
-        return session
-
-    return say
-
-
-@pytest.fixture
-def ask(daemon, tmp_path):
-    def search(query, **more):
-        with daemon.client() as client:
-            return client.call("memd/search", {"query": query, "directory": str(tmp_path), **more})
-
-    return search
+def ask(call):
+    return functools.partial(call, "memd/search")
 
 
 def texts(answer):
@@ -49,7 +19,7 @@ def texts(answer):
 def test_what_the_user_said_in_a_turn_that_left_no_memory_stands_beside_nothing(says, ask):
     says("merk dir, die abgabe beim verlag ist am 15. märz", answer="Gut.")
     says("abgabe ist jetzt erst am 30. april")
-    answer = ask("wann ist die abgabe?")
+    answer = ask(query="wann ist die abgabe?")
     assert answer["verdict"] == "nothing"
     assert answer["hits"] == []
     assert texts(answer) == [
@@ -63,43 +33,45 @@ def test_neither_questions_nor_pastes_nor_what_agents_say_are_the_users_words(sa
         "when is the regatta?", "regatta when", "look at this:\n```\nthe regatta is on Sunday\n```"
     )
     says("what is up", answer="The regatta is on Sunday, I think.")
-    assert texts(ask("when is the regatta?")) == []
+    assert texts(ask(query="when is the regatta?")) == []
     says("the regatta got moved to the 9th")
-    assert texts(ask("when is the regatta?")) == ["the regatta got moved to the 9th"]
+    assert texts(ask(query="when is the regatta?")) == ["the regatta got moved to the 9th"]
 
 
 def test_a_short_word_in_code_is_read_in_a_question_in_another_language(says, ask):
     says("hab mit `git stash` schon mal alles verloren")
     said = ["hab mit `git stash` schon mal alles verloren"]
-    assert texts(ask("may I use git stash?")) == said
+    assert texts(ask(query="may I use git stash?")) == said
 
 
 def test_one_word_of_many_is_not_what_was_asked(says, ask):
     says("the harpsichord stays in the hall over winter")
-    assert texts(ask("which strings does the harpsichord need for concert pitch tuning")) == []
+    assert (
+        texts(ask(query="which strings does the harpsichord need for concert pitch tuning")) == []
+    )
 
 
 def test_what_a_memory_answers_is_told_by_the_memory_alone(says, ask):
     session = says("the ferry leaves at nine from pier four")
     session.notes("The ferry leaves at nine from pier four.", kind="fact")
-    answer = ask("when does the ferry leave?")
+    answer = ask(query="when does the ferry leave?")
     assert answer["verdict"] == "found"
     assert texts(answer) == []
 
 
-def test_the_prompt_that_asks_is_no_answer_to_itself(says, daemon, tmp_path):
+def test_the_prompt_that_asks_is_no_answer_to_itself(says, shared_daemon, tmp_path):
     session = says("tell me about the sluice gate and who has the key")
     asked = {"query": "sluice gate", "directory": str(tmp_path)}
-    with Client(daemon.paths.socket, preface={"session": session.key}) as own:
+    with Client(shared_daemon.paths.socket, preface={"session": session.key}) as own:
         assert texts(own.call("memd/search", asked)) == []
     says("maria has the key of the sluice gate")
-    with Client(daemon.paths.socket, preface={"session": session.key}) as own:
+    with Client(shared_daemon.paths.socket, preface={"session": session.key}) as own:
         assert texts(own.call("memd/search", asked)) == ["maria has the key of the sluice gate"]
 
 
-def test_the_command_line_says_whose_words_they_are_and_when(says, daemon, tmp_path):
+def test_the_command_line_says_whose_words_they_are_and_when(says, shared_daemon, tmp_path):
     says("the kiln is booked for the 3rd of may")
-    found = daemon.run("search", "when is the kiln booked", "--project", str(tmp_path))
+    found = shared_daemon.run("search", "when is the kiln booked", "--project", str(tmp_path))
     assert (
         "you said, not noted: “the kiln is booked for the 3rd of may” (20" in found.stdout.decode()
     )

@@ -1,6 +1,5 @@
 """What the user said since, beside the hits of a search and in the story of a memory: real daemon, hooks, commands."""
 
-import itertools
 import json
 
 import anyio
@@ -8,46 +7,7 @@ import pytest
 from mcp import Client as ToolClient
 
 from memd.client import Client
-from tests.e2e.real_daemon import RealDaemon
 from tests.e2e.test_judging import stdio_proxy
-from tests.e2e.test_told_at_the_moment import Session
-
-NUMBERS = itertools.count(1)
-
-
-@pytest.fixture(scope="module")
-def daemon(tmp_path_factory):
-    it = RealDaemon(tmp_path_factory.mktemp("d")).start()
-    yield it
-    it.stop()
-
-
-@pytest.fixture
-def place(tmp_path):
-    (tmp_path / ".git").mkdir()
-    return str(tmp_path)
-
-
-@pytest.fixture
-def says(daemon, place):
-    def say(*prompts, where=place, key=None):
-        session = Session(daemon, key or f"since{next(NUMBERS)}", where)
-        session.hook("SessionStart", source="startup")
-        for prompt in prompts:
-            session.asks(prompt)
-            session.ends("OK.")
-        return session
-
-    return say
-
-
-@pytest.fixture
-def call(daemon, place):
-    def ask(method, **params):
-        with daemon.client() as client:
-            return client.call(method, {"directory": place, **params})
-
-    return ask
 
 
 @pytest.fixture
@@ -66,7 +26,7 @@ LATER = "the carousel horses can be repainted again, the insurer is happy"
 
 
 def test_a_hit_and_its_story_are_told_with_what_the_user_said_since(
-    says, call, since, daemon, place
+    says, call, since, shared_daemon, place
 ):
     says(RULE)
     assert since("may I repaint the carousel horses?") == []
@@ -81,18 +41,20 @@ def test_a_hit_and_its_story_are_told_with_what_the_user_said_since(
     assert call("memd/why", id=number)["verdict"] == f"perhaps ended, {told}"
     start = call("memd/context")["text"]
     assert f"({told})" in start
-    ran = daemon.run("search", "repaint the carousel horses", "--project", place)
+    ran = shared_daemon.run("search", "repaint the carousel horses", "--project", place)
     assert f"({told})" in ran.stdout.decode()
-    assert told in daemon.run("why", str(number)).stdout.decode()
+    assert told in shared_daemon.run("why", str(number)).stdout.decode()
 
 
-def test_an_agent_reads_it_in_its_search_and_in_mem_why(says, call, daemon, place):
+def test_an_agent_reads_it_in_its_search_and_in_mem_why(says, call, shared_daemon, place):
     says(RULE)
     says(LATER)
     (hit,) = call("memd/search", query="may I repaint the carousel horses?")["hits"]
 
     async def ask():
-        async with ToolClient(stdio_proxy(daemon).model_copy(update={"cwd": place})) as client:
+        async with ToolClient(
+            stdio_proxy(shared_daemon).model_copy(update={"cwd": place})
+        ) as client:
             found = await client.call_tool("mem_search", {"query": "repaint the carousel horses"})
             why = await client.call_tool("mem_why", {"id": hit["id"]})
             return found.structured_content, why.structured_content
@@ -125,13 +87,13 @@ def test_each_hit_is_told_with_the_words_of_its_own_project(says, since, tmp_pat
     ]
 
 
-def test_the_prompt_that_asks_is_no_later_word(says, daemon, place):
+def test_the_prompt_that_asks_is_no_later_word(says, shared_daemon, place):
     says(RULE)
     session = says(
         "can we finally repaint the carousel horses again or is that still off the table"
     )
     asked = {"query": "repaint the carousel horses", "directory": place}
-    with Client(daemon.paths.socket, preface={"session": session.key}) as own:
+    with Client(shared_daemon.paths.socket, preface={"session": session.key}) as own:
         (hit,) = own.call("memd/search", asked)["hits"]
         assert hit["said_since"] is None
         assert own.call("memd/why", {"id": hit["id"]})["verdict"] == "current"
@@ -148,12 +110,12 @@ def test_forgotten_words_do_not_come_back_beside_a_hit(says, call, since, way):
     assert since("repaint the carousel horses") == []
 
 
-def test_what_the_user_rejected_is_not_told_from_his_prompt(says, since, daemon):
+def test_what_the_user_rejected_is_not_told_from_his_prompt(says, since, shared_daemon):
     says(RULE)
     noted = says(LATER).notes("The carousel horses can be repainted.", kind="fact", quote=LATER)
     told = since("repaint the carousel horses")
     assert told == [f"he said since: “{LATER}”"]
-    assert daemon.run("review", "--reject", str(noted)).returncode == 0
+    assert shared_daemon.run("review", "--reject", str(noted)).returncode == 0
     assert since("repaint the carousel horses") == []
 
 

@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from memd.client import Client
+from tests.e2e.hooked_session import Session
 from tests.e2e.real_daemon import RealDaemon
-from tests.e2e.test_told_at_the_moment import Session
 
 GIT = shutil.which("git")
 NUMBERS = itertools.count(1)
