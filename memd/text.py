@@ -12,7 +12,8 @@ import hashlib
 import itertools
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any
 
 from memd.caches import cached
 from memd.languages import (
@@ -445,3 +446,33 @@ def digest(*parts: str) -> str:
 def unique(items: Iterable[str]) -> tuple[str, ...]:
     """The items once each, in order of first appearance."""
     return tuple(dict.fromkeys(items))
+
+
+# ── The strings of a JSON value ──────────────────────────────────────────────────────────────────
+
+
+def list_strings(value: Any, *, keys: bool = False) -> list[str]:
+    """List the strings of a JSON value in their order; `keys`: those of its objects, too."""
+    found: list[str] = []
+    waiting = [value]
+    while waiting:
+        one = waiting.pop()
+        if isinstance(one, str):
+            found.append(one)
+        elif isinstance(one, dict):
+            waiting += reversed(one.values())
+            waiting += one if keys else ()
+        elif isinstance(one, list):
+            waiting += reversed(one)
+    return found
+
+
+def map_strings(value: Any, change: Callable[[str], str]) -> Any:
+    """A JSON value with its strings and keys changed; of keys that become equal, the last one stays."""
+    if isinstance(value, str):
+        return change(value)
+    if isinstance(value, dict):
+        return {change(key): map_strings(inner, change) for key, inner in value.items()}
+    if isinstance(value, list):
+        return [map_strings(inner, change) for inner in value]
+    return value

@@ -15,6 +15,7 @@ from memd.capture.redact import note_secrets, redact_value
 from memd.capture.redact.names import FAIR, STRONG, is_random, judge
 from memd.capture.redact.regexes import compile_regex
 from memd.capture.redact.words import CODE_NAME
+from memd.text import list_strings, map_strings
 
 RedactValue = Callable[[Any], Any]
 _PROJECTS_MAX = 64
@@ -49,7 +50,7 @@ class _Known:
     def hide_in(self, value: Any) -> Any:
         """Return a JSON value without these secrets."""
         # Most values have none: looking for each in all strings at once costs less.
-        joined = "\n".join(_list_strings(value))
+        joined = "\n".join(list_strings(value, keys=True))
         found = [one for one in tuple(self._values.items()) if one[0] in joined]
 
         def hide(text: str) -> str:
@@ -57,7 +58,7 @@ class _Known:
                 text = pattern.sub(mark, text) if pattern else text.replace(secret, mark)
             return text
 
-        return _map_strings(value, hide) if found else value
+        return map_strings(value, hide) if found else value
 
 
 class KnownSecrets:
@@ -105,7 +106,8 @@ class ProjectRedaction:
         with note_secrets() as found:
             clean = self._rules(value)
         for secret, rule in self._secrets.add(self._project, found).items():
-            self.has_new = self._new.add(secret, rule)
+            self._new.add(secret, rule)
+            self.has_new = True
         known = self._secrets.find(self._project)
         return clean if known is None else known.hide_in(clean)
 
@@ -130,31 +132,3 @@ def _bounded(value: str) -> re.Pattern[str] | None:
         return None
     edge = r"(?:(?<![^\W_])|(?<=\\[nrt]))"
     return re.compile(rf"{edge}{re.escape(value)}(?![^\W_])")
-
-
-def _list_strings(value: Any) -> list[str]:
-    """Return the strings and the keys of a JSON value."""
-    strings: list[str] = []
-    waiting = [value]
-    for one in waiting:  # which grow meanwhile
-        if isinstance(one, str):
-            strings.append(one)
-        elif isinstance(one, dict):
-            waiting.extend(one)
-            waiting.extend(one.values())
-        elif isinstance(one, list):
-            waiting.extend(one)
-    return strings
-
-
-def _map_strings(value: Any, change: Callable[[str], str]) -> Any:
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, dict):
-        return {
-            change(k) if isinstance(k, str) else k: _map_strings(v, change)
-            for k, v in value.items()
-        }
-    if isinstance(value, list):
-        return [_map_strings(item, change) for item in value]
-    return value

@@ -21,7 +21,7 @@ from memd.store.backup import ChangedText
 from memd.store.database import Connection, Database
 from memd.store.erasure import TextRow, TextTable
 from memd.store.queries import compact_json
-from memd.text import digest
+from memd.text import digest, map_strings
 
 if TYPE_CHECKING:
     import regex
@@ -151,17 +151,6 @@ def _replace_matches(pattern: "regex.Pattern[str]", deadline: float, text: str) 
             parts.append(placeholder.group())
             done = placeholder.end()
     return "".join(parts)
-
-
-def map_strings(value: Any, change: Callable[[str], str]) -> Any:
-    """A JSON value with its strings and keys changed; of keys that become equal, the last one stays."""
-    if isinstance(value, str):
-        return change(value)
-    if isinstance(value, dict):
-        return {change(key): map_strings(inner, change) for key, inner in value.items()}
-    if isinstance(value, list):
-        return [map_strings(inner, change) for inner in value]
-    return value
 
 
 @dataclass(frozen=True, slots=True)

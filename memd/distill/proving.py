@@ -7,7 +7,6 @@ typed into refused calls, the agent's messages, and what tools returned.
 import re
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
-from typing import Any
 
 from memd.belief import supersede
 from memd.belief.later import find_contradiction, takes_back_that
@@ -34,6 +33,7 @@ from memd.paths import name_device
 from memd.store import events, links, projects, summaries, usage
 from memd.store.database import Connection
 from memd.store.events import SpokenTurn, TurnFilter, match_turns
+from memd.text import list_strings
 from memd.time_expressions import DAY_MS
 
 _QUOTES = frozenset('"“”„«»「」『』')
@@ -132,7 +132,7 @@ def prove_waiting(tx: Connection, session_id: int, now: int) -> int:
             supersede.prove_note(tx, note, told.format(), found, now)
             proved += 1
         elif not found.is_unknown:
-            marked = mark_unproved(parts, quoted, found.judge_kind(note.kind))
+            marked = mark_unproved(parts, quoted, found.as_kind(note.kind))
             if marked != parts:
                 supersede.mark_note(tx, note, marked.format(), now)
     return proved
@@ -179,7 +179,7 @@ def read_record(tx: Connection, session_id: int, claim: QuotedNote) -> SpokenRec
     rare = max((*quoted.split(), *claim.about.split()), key=len, default="")
     found = events.results_containing(tx, session_id, rare, _OUTPUTS_MAX) if rare else []
     outputs = [
-        (one.at, "\n".join(_list_strings([one.payload.get(key) for key in _OUTPUT_KEYS])))
+        (one.at, "\n".join(list_strings([one.payload.get(key) for key in _OUTPUT_KEYS])))
         for one in found
     ]
     if outputs and (since := _find_typed_earlier(tx, session_id, claim.quote)) is not None:
@@ -268,20 +268,8 @@ def list_spoken(story: Story) -> Iterator[Spoken]:
     ]
     # A dialogue that he did not answer by its options was shown to him all the same, before he spoke.
     found += [
-        Spoken(one.said.event_id, one.said.at - 1, "\n".join(_list_strings(one.tool_input)))
+        Spoken(one.said.event_id, one.said.at - 1, "\n".join(list_strings(one.tool_input)))
         for one in story.refusals
         if one.tool == QUESTION_TOOL
     ]
     yield from sorted(found, key=lambda one: (one.at, one.event_id))
-
-
-def _list_strings(value: Any) -> Iterator[str]:
-    """Yield every text in a tool's result."""
-    if isinstance(value, str):
-        yield value
-    elif isinstance(value, dict):
-        for one in value.values():
-            yield from _list_strings(one)
-    elif isinstance(value, list):
-        for one in value:
-            yield from _list_strings(one)
