@@ -16,11 +16,11 @@ from memd.caches import cached
 from memd.text import content_stems, fold, split_sentences, words
 
 WITHDRAWN_MIN = 1.1
-"""The logarithm of the odds from which a sentence counts as taken back: one in twenty of those that stand is lost, though half
+"""The logarithm of the odds from which a sentence counts as taken back: one in sixteen of those that stand is lost, though half
 of these were written to look taken back."""
 _WORDS_READ_MAX = 60
 _BEGINNING = 3
-"""Words with which somebody turns, which count more at the beginning."""
+"""Words of the beginning, where most turns are made."""
 _FIRST_PERSON = list_folded("first person")
 _CACHED = 1_024
 
@@ -41,7 +41,7 @@ def _read_weights() -> Mapping[str, float]:
 
 
 def measure_following(sentence: str, following: str) -> dict[str, float]:
-    """The features: words and pairs of them, those of the beginning apart (“^”), and in words of two letters or more the form."""
+    """The features: its words and pairs of words (“+”), those of the beginning once more (“^”), and under a name what its form is."""
     tokens = [fold(word) for word in words(following)[:_WORDS_READ_MAX]]
     said, new = frozenset(content_stems(sentence)), frozenset(content_stems(following))
     has_number = any(map(str.isdigit, following))

@@ -191,7 +191,7 @@ def read_sentence(  # noqa: C901, PLR0911, PLR0912  # a list of cases, in order
 
 def is_withdrawn_form(sentence: OwnSentence) -> bool:
     """Return whether a sentence has a form, and what is said behind it most likely takes it back."""
-    return read_sentence(sentence) is not None and _is_likely_withdrawn(sentence)
+    return _is_likely_withdrawn(sentence) and read_sentence(sentence) is not None
 
 
 def _is_likely_withdrawn(sentence: OwnSentence) -> bool:
