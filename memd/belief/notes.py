@@ -123,8 +123,8 @@ class Unproved:
     is_foreign: bool = False
     """Whether they are the words of a page, a file or a tool."""
 
-    def judge_kind(self, kind: Kind) -> "Unproved":
-        """Refuse a rule, a decision or a task outright if a page says it."""
+    def as_kind(self, kind: Kind) -> "Unproved":
+        """Return the same for a note of a kind: what a page says is no rule, no decision and no task."""
         is_order = self.is_foreign and kind in {*ORDER_KINDS, Kind.TASK}
         return replace(self, evidence=None, is_refuted=True) if is_order else self
 

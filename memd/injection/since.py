@@ -176,7 +176,11 @@ class LaterReader:
                     return None
                 kept = self._read_project(tx, one.project_id, version, last, now)
                 since = _find_kept(tx, one, kept)
-            if since is not None and since.said is not None and _is_last(tx, since.said, asking):
+            if (
+                since is not None
+                and since.said is not None
+                and _is_last(tx, since.said, asking, now)
+            ):
                 since = find_since(tx, one, kept.said.leave(since.said), kept.stated)
             if since is not None and _holds(tx, since, kept, one.project_id, now):
                 found[one.id] = since
@@ -254,9 +258,9 @@ def _holds(tx: Connection, since: Since, kept: _ProjectWords, project_id: int, n
     return is_here and prompt in spoken.read_typed_at(tx, since.said)
 
 
-def _is_last(tx: Connection, said: SaidSentence, asking: str) -> bool:
+def _is_last(tx: Connection, said: SaidSentence, asking: str, now: int) -> bool:
     """Return whether nothing was typed after this in the session that asks."""
     session = projects.session(tx, said.session_id) if asking else None
     if session is None or session.key != asking:
         return False
-    return not events.count_prompts(tx, said.session_id, said.at, 2**62)
+    return not events.count_prompts(tx, said.session_id, said.at, now)

@@ -87,7 +87,7 @@ class MemoryMaker:
             lambda tx: prove_note(tx, quoted, memory.session, key, at)
         )
         if isinstance(found, Unproved):
-            refused = found.judge_kind(memory.kind)
+            refused = found.as_kind(memory.kind)
             return replace(memory, refused=refused), refused
         proved = replace(memory, proof=found, authority=Authority.USER_TOLD)
         return replace(proved, device=name_device()), None
