@@ -231,20 +231,24 @@ class Day:
 
     def _guarded(self, work: Work, rng: random.Random, n: int) -> None:
         while not self._over.is_set():
+            before = self.did["restarts"]
             try:
                 work(rng, n)
             except (Exception, SystemExit) as error:  # noqa: BLE001  # is the finding
-                if not self._restarting.locked():
+                if not self._restarted(before):
                     self.wrong.append(f"{work.__name__}: {type(error).__name__}: {error}")
                     return
-                self._over.wait(0.1)  # the daemon is being restarted: ask again
+                self._over.wait(0.1)  # its daemon is gone: ask again
 
     def _restart(self) -> None:
         with self._restarting:
             self.daemon.stop()
             self.daemon.start()
-            self._over.wait(0.5)
-        self.did["restarts"] += 1
+            self.did["restarts"] += 1
+
+    def _restarted(self, before: int) -> bool:
+        """Whether the daemon ended since there had been so many restarts: a connection may see it much later."""
+        return self._restarting.locked() or self.did["restarts"] > before
 
     # ── Sessions ──────────────────────────────────────────────────────────────────────────────
 
@@ -308,11 +312,12 @@ class Day:
     def _capture(self, payload: dict[str, Any]) -> None:
         """A client of its own for each event, until one is acknowledged."""
         while True:
+            before = self.did["restarts"]
             try:
                 with self.daemon.client(60) as client:
                     client.call("memd/capture", as_event(payload))
             except Unreachable:
-                if not self._restarting.locked():
+                if not self._restarted(before):
                     raise
                 time.sleep(0.05)
             else:
@@ -383,9 +388,10 @@ class Day:
                 f"import markdown {notes}", "backup --keep 2", f"export {out}/all.jsonl",
                 f"import {out}/all.jsonl", "vacuum --dry-run", "consolidate", "status",
             ):  # fmt: skip
+                before = self.did["restarts"]
                 done = self.daemon.run(*line.split())
                 self.did[line.split()[0]] += 1
-                if done.returncode and not self._restarting.locked():
+                if done.returncode and not self._restarted(before):
                     self.wrong.append(f"memd {line}: {done.stdout[-300:]!r} {done.stderr[-300:]!r}")
                 if not self.pause(rng, self.seconds / 60):
                     return
