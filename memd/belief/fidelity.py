@@ -6,18 +6,16 @@ drops and keeps, in what order, what only one side denies, in what mood both spe
 There are two sets of weights: of English, and of all other languages together, which weighs no single word.
 """
 
-import json
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
-from importlib import resources
+from collections.abc import Collection, Sequence
 
 from memd.belief import polarity, scope
 from memd.belief.polarity import WORDS, list_folded
 from memd.belief.quotes import QuotedPlace, words_of
-from memd.caches import cached
 from memd.languages import detect_text_languages
 from memd.text import is_stop_word, split_sentences, stem, words
+from memd.weights import read_weights, weigh
 
 _DUTIES = list_folded("modals") | list_folded("duties")
 _COPULAS = list_folded("copulas") | {"be"}
@@ -44,21 +42,14 @@ def rate_fidelity(text: str, place: QuotedPlace, own: str, objections: Collectio
 
     `objections`: what `list_objections` names.
     """
-    weights = _read_weights("english" if is_english(text, own) else "other")
+    part = "english" if is_english(text, own) else "other"
     features = measure_note(text, place, own, objections)
-    return weights["bias"] + sum(weights.get(name, 0.0) * value for name, value in features.items())
+    return weigh(read_weights("memd.belief", "fidelity.json", part), features)
 
 
 def is_english(text: str, own: str) -> bool:
     """Return whether nothing tells that a note, and what the user typed, are in another language than English."""
     return not detect_text_languages([word.lower() for word in words(f"{own} {text}")])
-
-
-@cached(2)
-def _read_weights(language: str) -> Mapping[str, float]:
-    content = (resources.files(__package__) / "fidelity.json").read_text(encoding="utf-8")
-    weights: Mapping[str, float] = json.loads(content)[language]["weights"]
-    return weights
 
 
 def adds_nothing(text: str, place: QuotedPlace) -> bool:

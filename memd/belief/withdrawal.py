@@ -5,15 +5,14 @@ the sentence and on what both share, was fitted on messages whose writers knew n
 """
 
 import itertools
-import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
-from importlib import resources
+from collections.abc import Iterator, Sequence
 
 from memd.belief import polarity
 from memd.belief.polarity import WORDS, list_folded
 from memd.caches import cached
 from memd.text import content_stems, fold, split_sentences, words
+from memd.weights import read_weights, weigh
 
 WITHDRAWN_MIN = 1.1
 """The logarithm of the odds from which a sentence counts as taken back: one in sixteen of those that stand is lost, though half
@@ -28,16 +27,8 @@ _CACHED = 1_024
 @cached(_CACHED)
 def rate_withdrawn(sentence: str, following: str) -> float:
     """The logarithm of the odds that a sentence does not hold after what its speaker says behind it in the same message."""
-    weights = _read_weights()
     measured = measure_following(sentence, following)
-    return weights["bias"] + sum(weights.get(name, 0.0) * value for name, value in measured.items())
-
-
-@cached(1)
-def _read_weights() -> Mapping[str, float]:
-    content = (resources.files(__package__) / "withdrawal.json").read_text(encoding="utf-8")
-    weights: Mapping[str, float] = json.loads(content)["weights"]
-    return weights
+    return weigh(read_weights("memd.belief", "withdrawal.json"), measured)
 
 
 def measure_following(sentence: str, following: str) -> dict[str, float]:

@@ -15,10 +15,11 @@ from memd.belief.polarity import WORDS, is_negation, list_folded
 from memd.caches import cached
 from memd.distill.own_words import VERBS, read_own_sentences
 from memd.distill.vetoes import SPEECH
-from memd.injection.learned import SaidSentence, quote_own, weigh
+from memd.injection.learned import SaidSentence, quote_own
 from memd.languages import detect_question_languages, detect_text_languages, is_function_word
 from memd.machine_text import is_machine_text
 from memd.text import first_word, fold, is_stop_word, normalised, one_line, stem, terms, words
+from memd.weights import read_weights, weigh
 
 LIKELY_MIN = -0.1
 """The logarithm of the odds, nearly even ones, from which later words are told beside what was said before."""
@@ -146,7 +147,11 @@ def find_later(
 def rate_later(earlier: str, later: str, *, is_task: bool = False) -> float:
     """The logarithm of the odds that a later statement puts an earlier one out of force."""
     features = measure_later(earlier, later, is_task=is_task)
-    return -math.inf if features is None else weigh("later.json", features)
+    return (
+        -math.inf
+        if features is None
+        else weigh(read_weights("memd.injection", "later.json"), features)
+    )
 
 
 # ── What a statement is about ────────────────────────────────────────────────────────────────────

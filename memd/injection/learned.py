@@ -4,20 +4,18 @@ Both are logistic regressions on form alone. `scripts/train-ask` and `scripts/tr
 they do on people who were left out.
 """
 
-import json
 import math
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from importlib import resources
 
 from memd.belief.polarity import has_negation
-from memd.caches import cached
 from memd.distill.assertions import is_withdrawn_form, read_sentence
 from memd.distill.own_words import OwnSentence, is_firm, read_own_sentences
 from memd.distill.vetoes import OPAQUE
 from memd.machine_text import is_machine_text
 from memd.text import content_stems, normalised, words
+from memd.weights import read_weights, weigh
 
 SAID_MAX = 10
 """Sentences that are shown where nothing was noted."""
@@ -74,22 +72,9 @@ def measure_sentence(text: str, number: int, count: int) -> dict[str, float]:
     }
 
 
-@cached(1)
-def _read_weights(name: str) -> Mapping[str, float]:
-    text = (resources.files(__package__) / name).read_text(encoding="utf-8")
-    weights: Mapping[str, float] = json.loads(text)["weights"]
-    return weights
-
-
-def weigh(model: str, features: Mapping[str, float]) -> float:
-    """The logarithm of the odds that a model gives for these features."""
-    weights = _read_weights(model)
-    return weights["bias"] + sum(weights[name] * value for name, value in features.items())
-
-
 def rate_sentence(text: str, number: int, count: int) -> float:
     """The logarithm of the odds that a sentence is meant to hold."""
-    return weigh("said.json", measure_sentence(text, number, count))
+    return weigh(read_weights("memd.injection", "said.json"), measure_sentence(text, number, count))
 
 
 def quote_own(sentence: OwnSentence) -> str:
@@ -201,5 +186,5 @@ def measure_exchange(form: ExchangeForm) -> dict[str, float]:
 
 def estimate(form: ExchangeForm) -> float:
     """The probability, 0 to 1, that the exchange holds something worth noting."""
-    score = weigh("likelihood.json", measure_exchange(form))
+    score = weigh(read_weights("memd.injection", "likelihood.json"), measure_exchange(form))
     return 1 / (1 + math.exp(-score))
