@@ -12,6 +12,7 @@ import numpy as np
 import pytest
 
 from memd.belief.withdrawal import WITHDRAWN_MIN, rate_withdrawn
+from memd.injection.ending import ENDING_MIN, rate_prompt
 
 ROOT = Path(__file__).parents[1]
 TRAINING = ROOT / "scripts" / "training"
@@ -136,16 +137,27 @@ def test_every_pair_that_the_notes_weights_were_learned_on_quotes_its_prompt_and
     assert content["english"]["notes"] + content["other"]["notes"] == len(pairs)
 
 
-def test_the_messages_that_the_weights_of_taking_back_were_learned_on_are_those_that_they_name():
-    packed = (TRAINING / "withdrawal.jsonl.gz").read_bytes()
-    pairs = [json.loads(line) for line in gzip.decompress(packed).decode("utf-8").splitlines()]
-    assert {one["label"] for one in pairs} == {"off", "on"}
-    content = json.loads((ROOT / "memd/belief/withdrawal.json").read_text("utf-8"))
+def read_messages(model):
+    packed = (TRAINING / f"{model}.jsonl.gz").read_bytes()
+    messages = [json.loads(line) for line in gzip.decompress(packed).decode("utf-8").splitlines()]
+    (card,) = (ROOT / "memd").glob(f"*/{model}.json")
+    content = json.loads(card.read_text("utf-8"))
     assert content["pairs"] == hashlib.sha256(packed).hexdigest()
-    rated = {label: [] for label in ("off", "on")}
-    for one in pairs[::20]:
+    return messages
+
+
+def test_the_messages_that_the_weights_of_taking_back_were_learned_on_are_those_that_they_name():
+    rated = {"off": [], "on": []}
+    for one in read_messages("withdrawal")[::20]:
         rated[one["label"]].append(rate_withdrawn(one["first"], one["then"]))
     assert statistics.median(rated["off"]) > WITHDRAWN_MIN > statistics.median(rated["on"]) + 1
+
+
+def test_the_prompts_that_the_weights_of_ending_were_learned_on_are_those_that_they_name():
+    rated = {True: [], False: []}
+    for one in read_messages("ending")[::20]:
+        rated[one["ends"]].append(rate_prompt(one["text"])[0])
+    assert statistics.median(rated[True]) > ENDING_MIN > statistics.median(rated[False]) + 1
 
 
 def test_the_pairs_give_the_weights_of_what_was_said_later():

@@ -1,18 +1,16 @@
 """Whether what somebody says behind a sentence takes that back or doubts it, by a small model. Pure.
 
 Nobody can list how people change their minds in the middle of a message. The model, a logistic regression on the words behind
-the sentence and on what both share, was fitted on messages whose writers knew nothing of memd (`scripts/train-withdrawal`).
+the sentence and on what both share, was fitted on messages whose writers knew nothing of memd (`scripts/train-words withdrawal`).
 """
 
-import itertools
 import math
-from collections.abc import Iterator, Sequence
 
 from memd.belief import polarity
 from memd.belief.polarity import WORDS, list_folded
 from memd.caches import cached
 from memd.text import content_stems, fold, split_sentences, words
-from memd.weights import read_weights, weigh
+from memd.weights import list_runs, read_weights, weigh
 
 WITHDRAWN_MIN = 1.1
 """The logarithm of the odds from which a sentence counts as taken back: one in sixteen of those that stand is lost, though half
@@ -52,11 +50,5 @@ def measure_following(sentence: str, following: str) -> dict[str, float]:
         "reason": float(WORDS["reason"].search(following) is not None),
         "sentences": float(len(split_sentences(following))),
     }
-    found = {**form, **dict.fromkeys(_list_runs("+", tokens), 1.0)}
-    return {**found, **dict.fromkeys(_list_runs("^", tokens[:_BEGINNING]), 1.0)}
-
-
-def _list_runs(mark: str, tokens: Sequence[str]) -> Iterator[str]:
-    """Yield each word, and each two that follow each other, behind a mark."""
-    pairs = (" ".join(pair) for pair in itertools.pairwise(tokens))
-    return (mark + one for one in itertools.chain(tokens, pairs))
+    found = {**form, **dict.fromkeys(list_runs("+", tokens), 1.0)}
+    return {**found, **dict.fromkeys(list_runs("^", tokens[:_BEGINNING]), 1.0)}

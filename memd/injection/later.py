@@ -15,7 +15,7 @@ from memd.belief.polarity import WORDS, is_negation, list_folded
 from memd.caches import cached
 from memd.distill.own_words import VERBS, read_own_sentences
 from memd.distill.vetoes import SPEECH
-from memd.injection.learned import SaidSentence, quote_own
+from memd.injection.learned import PROMPT_CHARACTERS_MAX, SaidSentence, quote_own
 from memd.languages import detect_question_languages, detect_text_languages, is_function_word
 from memd.machine_text import is_machine_text
 from memd.text import first_word, fold, is_stop_word, normalised, one_line, stem, terms, words
@@ -24,7 +24,6 @@ from memd.weights import read_weights, weigh
 LIKELY_MIN = -0.1
 """The logarithm of the odds, nearly even ones, from which later words are told beside what was said before."""
 _VAULTS_CACHED, _PROMPTS_CACHED, _TEXTS_CACHED, _PAIRS_CACHED = 4, 1_600, 1_024, 4_096
-_PROMPT_CHARACTERS_MAX = 3_000
 _WHOLE_WORDS_MAX = 60
 """A prompt of so many words is read whole, of a longer one each sentence with the next."""
 _RARE_SHARE, _RARE_MIN = 0.05, 3
@@ -113,7 +112,7 @@ def read_later_words(prompts: tuple[SaidSentence, ...]) -> LaterWords:
 @functools.lru_cache(_PROMPTS_CACHED)
 def _read_matter(prompt: str) -> Mapping[str, float]:
     """The matter of a prompt. What is kept of prompts and pairs stays when the other caches are emptied: each start asks for the same."""
-    is_read = len(prompt) <= _PROMPT_CHARACTERS_MAX and not is_machine_text(prompt)
+    is_read = len(prompt) <= PROMPT_CHARACTERS_MAX and not is_machine_text(prompt)
     return name_matter(prompt) if is_read else {}
 
 
@@ -203,7 +202,7 @@ def measure_later(earlier: str, later: str, *, is_task: bool) -> dict[str, float
     """
     main, now = _name_main_matter(earlier), name_matter(later)
     shared = _sum_shared(main, now)
-    said = _read_function_words(later)
+    said = read_function_words(later)
     near = _list_near(main, later)
     ended = any(stem(fold(word)) in _ENDING for word in near)
     denied = any(map(is_negation, near))
@@ -226,7 +225,8 @@ def measure_later(earlier: str, later: str, *, is_task: bool) -> dict[str, float
 
 
 @cached(_TEXTS_CACHED)
-def _read_function_words(later: str) -> Mapping[str, bool]:
+def read_function_words(later: str) -> Mapping[str, bool]:
+    """Which of the lists of function words by which a statement turns have a word in a text."""
     names = {*_FUNCTION_WORDS, *_TURNING_WORDS, "lets"}
     return {name: WORDS[name].search(later) is not None for name in names}
 

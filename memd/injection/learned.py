@@ -21,7 +21,7 @@ SAID_MAX = 10
 """Sentences that are shown where nothing was noted."""
 SAID_CHARACTERS_MAX = 240
 _CHARACTERS_MIN = 12
-_PROMPT_CHARACTERS_MAX = 3_000
+PROMPT_CHARACTERS_MAX = 3_000
 """A longer prompt is mostly pasted, and takes long to read."""
 _SHORT_WORDS, _LONG_WORDS = 4, 40
 """Words of a sentence that says next to nothing, and of one that tells a story."""
@@ -48,6 +48,8 @@ class SaidSentence:
     session_id: int = 0
     before: tuple[str, int] | None = None
     """What he said of the same matter before, and when; perhaps it holds no longer."""
+    may_end: bool = False
+    """Whether it is told because it may have ended something that stood."""
 
 
 def measure_sentence(text: str, number: int, count: int) -> dict[str, float]:
@@ -92,7 +94,7 @@ def choose_said(
     rated: dict[str, tuple[float, SaidSentence, Sequence[OwnSentence], int]] = {}
     for one in prompts:
         prompt = one.text
-        if len(prompt) > _PROMPT_CHARACTERS_MAX or prompt.lstrip().startswith("/"):
+        if len(prompt) > PROMPT_CHARACTERS_MAX or prompt.lstrip().startswith("/"):
             continue
         if is_machine_text(prompt):
             continue

@@ -22,8 +22,9 @@ from memd.belief.values import describe_line, find_line, read_set_values
 from memd.distill.proof.reopening import leave_passed
 from memd.injection import lines, spoken
 from memd.injection.choice import DAY_MS, CandidateChoice, CandidateGroup
+from memd.injection.ending import ENDING_MAX, choose_ending
 from memd.injection.later import read_later_words
-from memd.injection.learned import SAID_MAX, SaidSentence
+from memd.injection.learned import SAID_MAX, SaidSentence, is_told
 from memd.injection.moments import STARTS
 from memd.injection.since import STANDING_KINDS, find_since, is_followed, read_stated
 from memd.injection.working_tree import NO_GUIDES, Guides
@@ -217,27 +218,58 @@ def read_candidates(
     late = _choose_said(tx, here, allowed, left_out, prompts, now) if prompts and is_wanted else ()
     own = _read_own_words(tx, here, allowed, moment, now) if moment in ("compact", "resume") else ()
     late, own = (tuple(one for one in some if not guides.say(one.text)) for some in (late, own))
-    if is_first:
-        late, allowed = _follow_later(tx, here, late, allowed, now)
+    if is_first and here.project is not None:
+        besides = here.session.id if here.session else None
+        typed = spoken.read_later_prompts(tx, here.project.id, besides, now)
+        ended = _choose_ending(tx, here.project.id, typed, allowed, left_out)
+        ended = tuple(one for one in ended if not guides.say(one.text))
+        late, allowed = _follow_later(tx, here.project.id, typed, late, allowed)
+        late = _join_said(ended, late, allowed)
     allowed = tuple(_drop_spoken(group, late) for group in allowed)
     return SessionCandidates(allowed, left_out, prompts, late, own)
 
 
+def _choose_ending(
+    tx: Connection,
+    project_id: int,
+    typed: Sequence[SaidSentence],
+    groups: Sequence[CandidateGroup],
+    left_out: Sequence[CandidateChoice],
+) -> tuple[SaidSentence, ...]:
+    """Choose what the user typed that may have ended something that stands here and is older."""
+    candidates = [one for group in groups for one in group.candidates]
+    since = min((one.at for one in candidates if one.kind in STANDING_KINDS), default=None)
+    if since is None:
+        return ()
+    candidates += [one.candidate for one in left_out]
+    known = [f"{one.title} {one.body}" for one in candidates if one.kind in STANDING_KINDS]
+    later = (one for one in typed if one.at > since)
+    return spoken.leave_rejected(tx, choose_ending(later, known, ENDING_MAX), project_id)
+
+
+def _join_said(
+    ended: Sequence[SaidSentence], late: Sequence[SaidSentence], groups: Sequence[CandidateGroup]
+) -> tuple[SaidSentence, ...]:
+    """What may have ended something, unless it is told behind that already, then what else was said lately."""
+    told = [one.caveat for group in groups for one in group.candidates if one.caveat]
+    told += [one.text for one in late if one.before is not None]
+    first = tuple(one for one in ended if not is_told(one.text, told))
+    texts = [one.text for one in first]
+    return (*first, *(one for one in late if not is_told(one.text, texts)))
+
+
 def _follow_later(
     tx: Connection,
-    here: SessionState,
+    number: int,
+    typed: tuple[SaidSentence, ...],
     late: tuple[SaidSentence, ...],
     groups: Sequence[CandidateGroup],
-    now: int,
 ) -> tuple[tuple[SaidSentence, ...], tuple[CandidateGroup, ...]]:
     """Tell with what the user said or stated what he said since of the same matter, if that may put it out of force."""
-    if here.project is None:
-        return late, tuple(groups)
-    number, besides = here.project.id, here.session.id if here.session else None
     his = tuple(one for group in groups for one in group.candidates if _is_his(one, number))
     if not (late or his):
         return late, tuple(groups)
-    said = read_later_words(spoken.read_later_prompts(tx, number, besides, now))
+    said = read_later_words(typed)
     stated = read_stated(his)
 
     def tell(one: ContextCandidate) -> ContextCandidate:

@@ -124,6 +124,30 @@ def test_reports_that_were_dealt_with_and_answers_of_a_few_words_are_not_told(be
     assert "totals are not shown" not in said
 
 
+def test_what_may_have_ended_something_that_stands_is_told_until_it_is_noted(begin):
+    session, _ = begin()
+    session.asks("We decided to host the registry at Hetzner because it is cheap.")
+    session.ends("Noted.")
+    for prompt in (
+        "we moved off there last week, everything runs at the university now. fix the login page",
+        "Make the header blue instead of green.",
+        "can you remove the unused import",
+    ):
+        session, _ = begin()
+        session.asks(prompt)
+        session.ends("I have not begun.")
+    for topic in ("linter", "formatter", "spelling", "importer"):
+        work(begin, "next one", f"The {topic} is new.", commit=f"Update the {topic}")
+    session, told = begin()
+    assert "Host the registry at Hetzner" in told
+    ended = [line for line in told.splitlines() if "may end something above" in line]
+    assert len(ended) == 1
+    assert "everything runs at the university now" in ended[0]
+    session.asks("Remember that everything runs at the university now, we moved off Hetzner last week.")
+    session.ends("Noted.")
+    assert "may end something above" not in begin()[1]
+
+
 def test_a_start_tells_beside_a_commit_why_the_work_was_done_so(begin):
     work(begin, "Cache the tiles", "Map tiles are cached for a day because the tile server limits us.", commit="Cache map tiles for a day")  # fmt: skip
     work(begin, "Sort the list", "The list of towns is sorted. I left the rest, because it is not mine.", commit="Sort the list of towns")  # fmt: skip

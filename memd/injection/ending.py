@@ -1,0 +1,96 @@
+"""Choose what the user typed that most likely ended or changed something that stood, by a small model. Pure.
+
+`heike came round, json it is again` has no word of `The formats are TOML`: nobody can tell by words which of ten statements it
+ends, but that it ends one can be told from how people speak when something is over, bought, moved, left or allowed again. So
+these sentences are told as they stand, and the agent sees what they end. A logistic regression on words, pairs of words
+and form; `scripts/train-words ending` fits it.
+"""
+
+import functools
+import itertools
+import math
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+
+from memd.belief import polarity
+from memd.belief.polarity import list_folded
+from memd.distill.own_words import VERBS, read_own_sentences
+from memd.distill.text import asks_by_mark
+from memd.distill.vetoes import is_for_this_time
+from memd.injection.later import read_function_words
+from memd.injection.learned import (
+    PROMPT_CHARACTERS_MAX,
+    RECENCY,
+    SAID_CHARACTERS_MAX,
+    SaidSentence,
+    is_told,
+    quote_own,
+)
+from memd.machine_text import is_machine_text
+from memd.text import first_word, fold, one_line, words
+from memd.weights import list_runs, read_weights, weigh
+
+ENDING_MIN = 0.3
+"""The logarithm of the odds from which a prompt is told: one in twenty-five of real work's prompts."""
+ENDING_MAX = 4
+"""Sentences that a start tells of these."""
+_PROMPTS_MAX, _PROMPTS_CACHED = 100, 1_600
+_WHOLE_WORDS_MAX = 60
+"""A prompt of so many words is read whole, of a longer one each sentence with the next."""
+_CHARACTERS_MIN = 12
+_WORDS_READ_MAX = 60
+_FIRST_PERSON = list_folded("first person")
+
+
+def choose_ending(
+    prompts: Iterable[SaidSentence], known: Sequence[str], limit: int
+) -> tuple[SaidSentence, ...]:
+    """Choose what may have ended something from these prompts, latest first, but not what is known; the likeliest come first."""
+    rated = []
+    for number, one in enumerate(itertools.islice(prompts, _PROMPTS_MAX)):
+        likely, text = rate_prompt(one.text)
+        if likely >= ENDING_MIN and not is_told(text, known):
+            found = replace(one, text=one_line(text, SAID_CHARACTERS_MAX), may_end=True)
+            rated.append((likely - RECENCY * math.log1p(number), found))
+    rated.sort(key=lambda pair: -pair[0])
+    return tuple(one for _, one in rated[:limit])
+
+
+@functools.lru_cache(_PROMPTS_CACHED)
+def rate_prompt(prompt: str) -> tuple[float, str]:
+    """The logarithm of the odds that a prompt ended something, and the part of it that most likely did."""
+    weights = read_weights("memd.injection", "ending.json")
+    parts = ((weigh(weights, measure_ending(part)), part) for part in split_prompt(prompt))
+    return max(parts, default=(-math.inf, ""))
+
+
+def split_prompt(prompt: str) -> tuple[str, ...]:
+    """The parts of a prompt that are read alone: the user's own statements and orders, without questions and what is for once."""
+    if len(prompt) > PROMPT_CHARACTERS_MAX or prompt.lstrip().startswith("/"):
+        return ()
+    if is_machine_text(prompt):
+        return ()
+    own = [text for one in read_own_sentences(prompt) if not asks_by_mark(text := quote_own(one))]
+    if len(words(" ".join(own))) <= _WHOLE_WORDS_MAX:
+        parts = [" ".join(own)]
+    else:
+        parts = [" ".join(own[at : at + 2]) for at in range(len(own))]
+    return tuple(
+        part for part in parts if len(part) >= _CHARACTERS_MIN and not is_for_this_time(part)
+    )
+
+
+def measure_ending(text: str) -> dict[str, float]:
+    """The features of what was typed: its words and pairs of words (“+”), and under a name what its form is."""
+    tokens = [fold(word) for word in words(text)[:_WORDS_READ_MAX]]
+    form = {
+        "length": math.log1p(len(tokens)),
+        "asks": float("?" in text),
+        "denies": float(polarity.has_negation(text)),
+        "number": float(any(map(str.isdigit, text))),
+        "first person": float(not _FIRST_PERSON.isdisjoint(tokens)),
+        "orders": float(first_word(text) in VERBS),
+    }
+    said: Mapping[str, bool] = read_function_words(text)
+    named = {name: float(value) for name, value in said.items()}
+    return {**form, **named, **dict.fromkeys(list_runs("+", tokens), 1.0)}
