@@ -143,7 +143,9 @@ def test_what_may_have_ended_something_that_stands_is_told_until_it_is_noted(beg
     ended = [line for line in told.splitlines() if "may end something above" in line]
     assert len(ended) == 1
     assert "everything runs at the university now" in ended[0]
-    session.asks("Remember that everything runs at the university now, we moved off Hetzner last week.")
+    session.asks(
+        "Remember that everything runs at the university now, we moved off Hetzner last week."
+    )
     session.ends("Noted.")
     assert "may end something above" not in begin()[1]
 
