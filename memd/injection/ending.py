@@ -30,8 +30,8 @@ from memd.machine_text import is_machine_text
 from memd.text import first_word, fold, one_line, words
 from memd.weights import list_runs, read_weights, weigh
 
-ENDING_MIN = 0.3
-"""The logarithm of the odds from which a prompt is told: one in twenty-five of real work's prompts."""
+ENDING_MIN = 0.2
+"""The logarithm of the odds from which a prompt is told: one in twenty of the prompts of real work that end nothing."""
 ENDING_MAX = 4
 """Sentences that a start tells of these."""
 _PROMPTS_MAX, _PROMPTS_CACHED = 100, 1_600
