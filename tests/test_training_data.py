@@ -11,7 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memd.belief.withdrawal import WITHDRAWN_MIN, rate_withdrawn
+from memd.belief.withdrawal import RETRACTED_MIN, WITHDRAWN_MIN, rate_retracted, rate_withdrawn
+from memd.distill.own_words import read_beginning
 from memd.injection.ending import ENDING_MIN, rate_prompt
 
 ROOT = Path(__file__).parents[1]
@@ -151,6 +152,13 @@ def test_the_messages_that_the_weights_of_taking_back_were_learned_on_are_those_
     for one in read_messages("withdrawal")[::20]:
         rated[one["label"]].append(rate_withdrawn(one["first"], one["then"]))
     assert statistics.median(rated["off"]) > WITHDRAWN_MIN > statistics.median(rated["on"]) + 1
+
+
+def test_the_prompts_that_the_weights_of_retraction_were_learned_on_are_those_that_they_name():
+    rated = {"off": [], "on": []}
+    for one in read_messages("retraction")[::10]:
+        rated[one["label"]].append(rate_retracted(one["first"], read_beginning(one["then"])))
+    assert statistics.median(rated["off"]) > RETRACTED_MIN > statistics.median(rated["on"]) + 1
 
 
 def test_the_prompts_that_the_weights_of_ending_were_learned_on_are_those_that_they_name():

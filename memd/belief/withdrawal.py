@@ -1,7 +1,8 @@
-"""Whether what somebody says behind a sentence takes that back or doubts it, by a small model. Pure.
+"""Whether what somebody says behind a sentence takes that back or doubts it, by two small models. Pure.
 
-Nobody can list how people change their minds in the middle of a message. The model, a logistic regression on the words behind
-the sentence and on what both share, was fitted on messages whose writers knew nothing of memd (`scripts/train-words withdrawal`).
+Nobody can list how people change their minds, in the middle of a message or with the next one. The models, logistic regressions on
+the words behind the sentence and on what both share, were fitted on messages whose writers knew nothing of memd
+(`scripts/train-words withdrawal` and `retraction`).
 """
 
 import math
@@ -22,11 +23,22 @@ _FIRST_PERSON = list_folded("first person")
 _CACHED = 1_024
 
 
+RETRACTED_MIN = 0.2
+"""The logarithm of the odds from which the next prompt is told as a doubt: one in twenty prompts of real work reaches it."""
+
+
 @cached(_CACHED)
 def rate_withdrawn(sentence: str, following: str) -> float:
     """The logarithm of the odds that a sentence does not hold after what its speaker says behind it in the same message."""
     measured = measure_following(sentence, following)
     return weigh(read_weights("memd.belief", "withdrawal.json"), measured)
+
+
+@cached(_CACHED)
+def rate_retracted(sentence: str, beginning: str) -> float:
+    """The logarithm of the odds that a sentence does not hold after its speaker's next prompt, which begins so."""
+    measured = measure_following(sentence, beginning)
+    return weigh(read_weights("memd.belief", "retraction.json"), measured)
 
 
 def measure_following(sentence: str, following: str) -> dict[str, float]:

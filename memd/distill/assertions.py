@@ -22,6 +22,7 @@ from memd.distill.own_words import (
     BEHAVIOUR,
     VERBS,
     OwnSentence,
+    read_beginning,
     read_own_sentences,
     select_assertions,
 )
@@ -97,15 +98,15 @@ _BINDS = re.compile(r"\b(?:must|shall|needs?)\b", re.IGNORECASE)
 """What makes a statement a rule: `from now on the tests are green` only observes."""
 _TOPIC = re.compile(r"\babout (?:the |our )?([\w .-]{2,40})$")
 _DECISION_LEAD = re.compile(r"\b(?:decision(?: is| was)?|decided|changed (?:our|my) minds?)\b")
-_PASSING = re.compile(r"\bnow\b|\bthis\W*$", re.IGNORECASE)
-"""Words that tie a refusal to this turn."""
+_PASSING = re.compile(r"\bnow\b|\bany ?(?:more|longer)\b|\bthis\W*$", re.IGNORECASE)
+"""Words that tie a refusal to this turn, or end what was: `we don't need the umbrella any more`."""
 _SEEMS = re.compile(r"\b(?:if|unless|when|looks? like|seems?|(?:i|we) thought|not sure)\b", re.IGNORECASE)  # fmt: skip
 _NOTE = re.compile(r"\s*#+\s*(?P<rest>[^\W\d][^\n]*\S)\s*")
 """A prompt of one line that begins so is a note for the memory, by the client's own shortcut."""
 _EXTREME, _SLOGAN = re.compile(r"\b(?:always|never)\b", re.IGNORECASE), 3
 """`Never test, never document, never sleep` orders nothing."""
 _UNDECIDED = re.compile(r"\b(?:yet|open|undecided|later|nothing)\b", re.IGNORECASE)
-_DATED = re.compile(r"\b(?:today|tomorrow|tonight|yet|nothing|open|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b", re.IGNORECASE)  # fmt: skip
+_DATED = re.compile(r"\b(?:today|tomorrow|tonight|yet|nothing|(?:is|are|left|still) open|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b", re.IGNORECASE)  # fmt: skip
 _CHOICE = re.compile(r"^(?:the|this|that|option|number|it|your|if|\W*[a-h1-9]\b)", re.IGNORECASE)
 _SAYS_THAT = re.compile(r"^(?:the|our|my|all|every|each|no|\w+)\s.*\b(?:is|are|was|were|has|have|does|do|can|cannot|can't|must|needs?|\w+s)\b", re.IGNORECASE)  # fmt: skip
 
@@ -402,7 +403,7 @@ def draft_retractions(story: Story, context: EpisodeContext) -> list[Draft]:
 
 def _draft_taken_back(said: Utterance, context: EpisodeContext, number: int) -> Iterator[Draft]:
     """Draft the beginning of a message that may take back the answer before it."""
-    begin = " ".join(one.text for one in read_own_sentences(said.text)[:TAKING_BACK_WITHIN])
+    begin = read_beginning(said.text)
     if 0 < len(begin) <= _SENTENCE_CHARACTERS and may_take_back(begin):
         draft = _make(said, context, _TAKEN_BACK, Kind.NOTE, begin, [f"User: “{begin}”"], begin)
         yield replace(draft, slot=f"taken-back/{number}")

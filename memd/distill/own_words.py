@@ -12,7 +12,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 
 from memd.belief import polarity
-from memd.belief.later import takes_back
+from memd.belief.later import TAKING_BACK_WITHIN, takes_back
 from memd.caches import cached
 from memd.distill import text as sentences
 from memd.distill import vetoes
@@ -531,3 +531,8 @@ def is_firm(own: Sequence[OwnSentence], number: int) -> bool:
     # “We don't use Kafka any more” says something itself.
     only_takes_back = vetoes.takes_back_before(text, before) and not takes_back(text, before)
     return not own[number].is_withdrawn and not only_takes_back
+
+
+def read_beginning(message: str, count: int | None = TAKING_BACK_WITHIN) -> str:
+    """The first own sentences of a message, in one line."""
+    return " ".join(one.text for one in read_own_sentences(message)[:count])

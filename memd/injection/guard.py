@@ -21,13 +21,13 @@ from memd.belief.checks import RuleCheck
 from memd.belief.standing import OF_FILE, PREFIX, find_branch, find_other_scope
 from memd.capture.project import read_branch
 from memd.errors import UNEXPECTED_ERRORS, MemdError
-from memd.injection import hook_watch
+from memd.injection import hook_watch, spoken
 from memd.injection.breaches import ToolCall, breaks, list_watched_words, needs, runs
 from memd.injection.injector import Injector
 from memd.injection.moments import InjectedContext, InjectionCandidate, InjectionMoment
 from memd.injection.page import clean_text
 from memd.machine_text import OWN_REFUSAL
-from memd.models import GLOBAL_PROJECT, EventKind, NewEvent, Session
+from memd.models import GLOBAL_PROJECT, Authority, EventKind, NewEvent, Session
 from memd.store import events, projects, usage
 from memd.store.database import Connection, Database
 from memd.text import one_line, unique
@@ -163,7 +163,11 @@ class RuleGuard:
             (rule, check) for rule, check in needed if await self._is_due(place, rule, check)
         ]
         refused = [(rule, check) for rule, check in broken if rule.is_enforced]
-        told = [(rule, check) for rule, check in broken if self._may_tell(client, key, place, rule)]
+        told = [
+            (rule, check)
+            for rule, check in broken
+            if self._may_tell(client, key, place, rule) and not await self._is_taken_back(rule)
+        ]
         if not (shown := refused or told):
             return None
         text = _write_message(shown, is_refused=bool(refused), is_end=False)
@@ -182,7 +186,8 @@ class RuleGuard:
         due = [
             (rule, check)
             for rule in place.rules
-            if rule.is_enforced or self._may_tell(client, key, place, rule)
+            if rule.is_enforced
+            or (self._may_tell(client, key, place, rule) and not await self._is_taken_back(rule))
             for check in rule.checks
             if check.form == "before"
             and check.other == "done"
@@ -207,6 +212,15 @@ class RuleGuard:
             if is_edit and _holds_for(rule, check, call):
                 return True
         return False
+
+    async def _is_taken_back(self, rule: Rule) -> bool:
+        """Return whether the user likely took a rule back with his next prompt: then a start tells both, and no call is held against it."""
+        one = rule.summary
+        if one.pinned_at is not None or one.authority is not Authority.USER_PROMPT:
+            return False
+        return await self.db.read(
+            lambda tx: spoken.is_taken_back(tx, one.title, one.session_id, one.at)
+        )
 
     def _may_tell(self, client: str, key: str, place: _Place, rule: Rule) -> bool:
         """Return whether a rule that is not enforced may be shown: once, and not in a session that is shown nothing unasked."""

@@ -5,6 +5,7 @@ nothing is concluded from it: the later words are told beside the earlier ones. 
 """
 
 import functools
+import itertools
 import math
 import re
 from collections import defaultdict
@@ -12,8 +13,9 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memd.belief.polarity import WORDS, is_negation, list_folded
+from memd.belief.withdrawal import RETRACTED_MIN, rate_retracted
 from memd.caches import cached
-from memd.distill.own_words import VERBS, read_own_sentences
+from memd.distill.own_words import VERBS, read_beginning, read_own_sentences
 from memd.distill.vetoes import SPEECH
 from memd.injection.learned import PROMPT_CHARACTERS_MAX, SaidSentence, quote_own
 from memd.languages import detect_question_languages, detect_text_languages, is_function_word
@@ -64,10 +66,17 @@ _ENDING = _list_stems(
 
 @dataclass(frozen=True, slots=True)
 class LaterWords:
-    """What the user typed: prompts with their matter, and the places of those that have each of its stems."""
+    """What the user typed: prompts with their matter, the places of those that have each of its stems, and what came next."""
 
     prompts: Sequence[tuple[SaidSentence, Mapping[str, float]]]
     places: Mapping[str, Sequence[int]]
+    following: Mapping[tuple[int, int], SaidSentence]
+    """(session, time) of a prompt → the next one in its session."""
+
+    def find_taken_back(self, text: str, session_id: int | None, at: int) -> SaidSentence | None:
+        """The next prompt after the one that said a sentence, as it begins, if that likely takes it back; None if not."""
+        new = self.following.get((session_id or 0, at))
+        return new and read_taken_back(text, new)
 
     def list_about(self, text: str, at: int) -> Iterator[SaidSentence]:
         """Yield what was said after a statement on the same matter and is more than the same words again."""
@@ -95,7 +104,15 @@ class LaterWords:
             (replace(one, at=-1) if (one.session_id, one.at) == own else one, matter)
             for one, matter in self.prompts
         ]
-        return replace(self, prompts=prompts)
+        after = {key: one for key, one in self.following.items() if (one.session_id, one.at) != own}
+        return replace(self, prompts=prompts, following=after)
+
+
+def read_taken_back(text: str, new: SaidSentence) -> SaidSentence | None:
+    """The beginning of the prompt after a sentence if it likely takes that back; None if not."""
+    begin = read_beginning(new.text)
+    is_taken_back = bool(begin) and rate_retracted(text, begin) >= RETRACTED_MIN
+    return replace(new, text=one_line(begin, _CHARACTERS_MAX)) if is_taken_back else None
 
 
 @functools.lru_cache(_VAULTS_CACHED)
@@ -106,7 +123,13 @@ def read_later_words(prompts: tuple[SaidSentence, ...]) -> LaterWords:
     for place, (_, matter) in enumerate(read):
         for one in matter:
             places[one].append(place)
-    return LaterWords(read, dict(places))
+    ordered = sorted(prompts, key=lambda one: (one.session_id, one.at))
+    following = {
+        (one.session_id, one.at): new
+        for one, new in itertools.pairwise(ordered)
+        if one.session_id == new.session_id
+    }
+    return LaterWords(read, dict(places), following)
 
 
 @functools.lru_cache(_PROMPTS_CACHED)
@@ -118,8 +141,10 @@ def _read_matter(prompt: str) -> Mapping[str, float]:
 
 @functools.lru_cache(_PROMPTS_CACHED)
 def _split_prompt(prompt: str) -> tuple[tuple[str, Mapping[str, float]], ...]:
-    """The parts of a prompt that are read alone, in the user's own words, with their matter; kept like the above."""
-    own = [quote_own(one) for one in read_own_sentences(prompt)]
+    """The parts of a prompt that are read alone, in the user's own words, with their matter: not what he asks to be reminded of. Kept like the above."""
+    own = [
+        quote_own(one) for one in read_own_sentences(prompt) if not SPEECH["task"].match(one.said)
+    ]
     if len(words(" ".join(own))) <= _WHOLE_WORDS_MAX:
         parts = [" ".join(own)] if own else []
     else:

@@ -102,9 +102,8 @@ def choose_said(
         for number, sentence in enumerate(own):
             text = quote_own(sentence)
             key = normalised(text)
-            is_fit = _CHARACTERS_MIN <= len(
-                text
-            ) <= SAID_CHARACTERS_MAX and not _LACKS_POINT.search(text)
+            is_long = _CHARACTERS_MIN <= len(text) <= SAID_CHARACTERS_MAX
+            is_fit = is_long and not _LACKS_POINT.search(text) and not _is_lead(prompt, sentence)
             if not is_fit or key in rated:
                 continue
             likely = rate_sentence(text, number, len(own))
@@ -118,6 +117,11 @@ def choose_said(
         if not is_known and is_firm(spoken, number) and not _is_withdrawn(spoken, number):
             chosen.append(one)
     return tuple(chosen)
+
+
+def _is_lead(prompt: str, sentence: OwnSentence) -> bool:
+    """Return whether a sentence only leads to what stands behind its colon, which is no word of the user's."""
+    return prompt.partition(sentence.text)[2].lstrip()[:1] in tuple(":：")
 
 
 def _is_withdrawn(own: Sequence[OwnSentence], number: int) -> bool:

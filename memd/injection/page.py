@@ -43,7 +43,6 @@ TOKEN_CHARACTERS = 4
 HIT_CHARACTERS = 600
 """Characters of a hit with its snippet, about 150 tokens."""
 SAID_HEADING = "Said lately by the user, not noted: may have been for once"
-MAY_END = "; may end something above"
 OWN_SAID_HEADING = "Said by the user in this very session"
 _SHARED_MIN = 3
 """Lines of a section from which what all of them share stands in its heading."""
@@ -155,8 +154,9 @@ def write_heading(name: str, shared: tuple[str, str]) -> str:
 
 def format_said(said: SaidSentence) -> str:
     """A sentence of the user's own, verbatim, as one line; behind it what he had said before, or what it may have done."""
+    ends = "; may end something above" if said.may_end else ""
     quotes = [
-        f"“{clean_text(text, SAID_CHARACTERS_MAX)}” ({format_day(at)}{MAY_END if said.may_end else ''})"
+        f"“{clean_text(text, SAID_CHARACTERS_MAX)}” ({format_day(at)}{ends})"
         for text, at in ((said.text, said.at), *([said.before] if said.before else []))
     ]
     return f"- {', perhaps instead of '.join(quotes)}"

@@ -75,7 +75,8 @@ def find_since(
     tx: Connection, one: Summary | ContextCandidate, said: LaterWords, stated: Stated
 ) -> Since | None:
     """Find what the user said since of the matter of a memory, or else stated, if that may put it out of force."""
-    new = find_later(one.title, one.at, said, is_task=one.kind is Kind.TASK)
+    new = said.find_taken_back(one.title, one.session_id, one.at)
+    new = new or find_later(one.title, one.at, said, is_task=one.kind is Kind.TASK)
     if new is not None and spoken.leave_rejected(tx, [new], one.project_id):
         return Since(new, is_otherwise=changes_sentence(one.title, new.text))
     other = find_later(one.title, one.at, stated.titles)

@@ -17,7 +17,7 @@ from memd.distill.own_words import VERBS
 from memd.distill.text import asks_by_mark, strip_politeness
 from memd.distill.vetoes import is_for_this_time
 from memd.injection import lines
-from memd.injection.later import LaterWords, find_later
+from memd.injection.later import LaterWords, find_later, read_taken_back
 from memd.injection.learned import (
     LIKELY_MIN,
     SAID_CHARACTERS_MAX,
@@ -238,6 +238,12 @@ def _read_typed(tx: Connection, session_id: int, now: int, limit: int) -> tuple[
 def read_typed_at(tx: Connection, said: SaidSentence) -> tuple[SaidSentence, ...]:
     """Return the prompts of a sentence's session up to its time, the last two: more than one may have just that time."""
     return _read_typed(tx, said.session_id, said.at, 2)
+
+
+def is_taken_back(tx: Connection, text: str, session_id: int | None, at: int) -> bool:
+    """Return whether the prompt after the one that said a sentence likely takes that back."""
+    after = _leave_typed(events.next_prompt(tx, session_id, at)) if session_id else ()
+    return any(read_taken_back(text, one) for one in after)
 
 
 def _leave_typed(prompts: Iterable[Event]) -> tuple[SaidSentence, ...]:

@@ -221,7 +221,7 @@ def read_candidates(
     if is_first and here.project is not None:
         besides = here.session.id if here.session else None
         typed = spoken.read_later_prompts(tx, here.project.id, besides, now)
-        ended = _choose_ending(tx, here.project.id, typed, allowed, left_out)
+        ended = _choose_ending(tx, here.project.id, typed, allowed, left_out, now)
         ended = tuple(one for one in ended if not guides.say(one.text))
         late, allowed = _follow_later(tx, here.project.id, typed, late, allowed)
         late = _join_said(ended, late, allowed)
@@ -235,16 +235,16 @@ def _choose_ending(
     typed: Sequence[SaidSentence],
     groups: Sequence[CandidateGroup],
     left_out: Sequence[CandidateChoice],
+    now: int,
 ) -> tuple[SaidSentence, ...]:
     """Choose what the user typed that may have ended something that stands here and is older."""
-    candidates = [one for group in groups for one in group.candidates]
-    since = min((one.at for one in candidates if one.kind in STANDING_KINDS), default=None)
-    if since is None:
-        return ()
-    candidates += [one.candidate for one in left_out]
-    known = [f"{one.title} {one.body}" for one in candidates if one.kind in STANDING_KINDS]
+    stand = [one for group in groups for one in group.candidates if one.kind in STANDING_KINDS]
+    since = min((one.at for one in stand), default=now)
+    unfit = [one.candidate for one in left_out if one.candidate.kind in STANDING_KINDS]
+    known = [f"{one.title} {one.body}" for one in (*stand, *unfit)]
     later = (one for one in typed if one.at > since)
-    return spoken.leave_rejected(tx, choose_ending(later, known, ENDING_MAX), project_id)
+    chosen = choose_ending(later, [one.title for one in stand], known, ENDING_MAX)
+    return spoken.leave_rejected(tx, chosen, project_id)
 
 
 def _join_said(

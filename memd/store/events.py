@@ -146,6 +146,12 @@ def last_prompts(tx: Connection, session_id: int, until: int, limit: int) -> lis
     return fetch_rows(tx, _to_event, sql, (session_id, until, AGENTS_IMPORT, limit))
 
 
+def next_prompt(tx: Connection, session_id: int, after: int) -> list[Event]:
+    """A session's first prompt after a time, if there is one."""
+    sql = f"SELECT {_COLUMNS} FROM {_PROMPTS} AND at > ? AND source <> ? ORDER BY at LIMIT 1"
+    return fetch_rows(tx, _to_event, sql, (session_id, after, AGENTS_IMPORT))
+
+
 def last_prompts_in(
     tx: Connection, project_id: int, besides: int | None, until: int, limit: int
 ) -> list[Event]:

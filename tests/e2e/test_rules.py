@@ -102,6 +102,23 @@ def test_a_command_that_breaks_a_rule_is_told_once_in_a_session(project):
     assert project.begin().run("git push --force") is not None
 
 
+def test_a_typed_rule_that_the_next_prompt_takes_back_is_held_against_no_call(project):
+    project.begin(is_watched=False)
+    for said in (
+        "Never touch `logs/`.",
+        "hm no, forget that",
+        "Never touch `secrets/`.",
+        "thanks, go on",
+    ):
+        project.hook("UserPromptSubmit", prompt=said, prompt_id=f"p{next(_numbers)}")
+        project.end()
+    listed = lambda: command(project.daemon, "list", "--project", str(project.directory))  # noqa: E731
+    project.daemon.wait_for(lambda: "secrets/" in listed() and "logs/" in listed())
+    project.begin()
+    assert "secrets/" in project.edit("secrets/key.txt")["additionalContext"]
+    assert project.edit("logs/old.txt") is None
+
+
 def test_what_the_user_enforces_is_refused_each_time_until_he_takes_it_back(project):
     number = project.say("Don't touch `migrations/`.")
     assert "enforced now" in command(project.daemon, "enforce", str(number))

@@ -129,7 +129,7 @@ def test_what_may_have_ended_something_that_stands_is_told_until_it_is_noted(beg
     session.asks("We decided to host the registry at Hetzner because it is cheap.")
     session.ends("Noted.")
     for prompt in (
-        "we moved off there last week, everything runs at the university now. fix the login page",
+        "everything sits at the university since monday, hetzner got too slow for us",
         "Make the header blue instead of green.",
         "can you remove the unused import",
     ):
@@ -142,12 +142,32 @@ def test_what_may_have_ended_something_that_stands_is_told_until_it_is_noted(beg
     assert "Host the registry at Hetzner" in told
     ended = [line for line in told.splitlines() if "may end something above" in line]
     assert len(ended) == 1
-    assert "everything runs at the university now" in ended[0]
+    assert "everything sits at the university since monday" in ended[0]
     session.asks(
-        "Remember that everything runs at the university now, we moved off Hetzner last week."
+        "Remember that everything sits at the university since Monday, Hetzner got too slow."
     )
     session.ends("Noted.")
     assert "may end something above" not in begin()[1]
+
+
+def test_what_the_next_prompt_takes_back_is_told_with_that_prompt(begin):
+    session, _ = begin()
+    for rule, after in (
+        ("Never touch `logs/`.", "hm no, forget that"),
+        ("Always run `make lint` before you commit.", "no, the other file please"),
+        ("We decided to move to Postgres because SQLite locks.", "nah, keep sqlite for now"),
+    ):
+        session.asks(rule)
+        session.ends("Noted.")
+        session.asks(after)
+        session.ends("All right.")
+    lines = begin()[1].splitlines()
+    (logs,) = (line for line in lines if "`logs/`" in line)
+    (lint,) = (line for line in lines if "`make lint`" in line)
+    (moved,) = (line for line in lines if "Move to Postgres" in line)
+    assert "he said since: “hm no, forget that”" in logs
+    assert "he said" not in lint
+    assert "keep sqlite for now" in moved
 
 
 def test_a_start_tells_beside_a_commit_why_the_work_was_done_so(begin):

@@ -129,6 +129,7 @@ def test_prompts_of_a_session_are_found_by_the_marks_index_alone(db):
         tx.exec_trace = lambda _, sql, values: asked.append((sql, values)) or True
         try:
             events.prompts_except(tx, 1, None, 9)
+            events.next_prompt(tx, 1, 0)
             events.last_context_loss(tx, 1)
         finally:
             tx.exec_trace = None
