@@ -15,10 +15,10 @@ from dataclasses import replace
 from memd.belief import polarity
 from memd.belief.polarity import list_folded
 from memd.distill.assertions import read_sentence
-from memd.distill.own_words import VERBS, read_own_sentences
+from memd.distill.own_words import VERBS
 from memd.distill.text import asks_by_mark
 from memd.distill.vetoes import is_for_this_time
-from memd.injection.later import name_matter, read_function_words
+from memd.injection.later import name_matter, read_function_words, read_turning_sentences
 from memd.injection.learned import (
     PROMPT_CHARACTERS_MAX,
     SAID_CHARACTERS_MAX,
@@ -79,7 +79,7 @@ def split_prompt(prompt: str) -> tuple[str, ...]:
         return ()
     own = [
         text
-        for one in read_own_sentences(prompt)
+        for one in read_turning_sentences(prompt)
         if not asks_by_mark(text := quote_own(one)) and read_sentence(one) is None
     ]
     if len(words(" ".join(own))) <= _WHOLE_WORDS_MAX:

@@ -15,8 +15,8 @@ from dataclasses import dataclass, replace
 from memd.belief.polarity import WORDS, is_negation, list_folded
 from memd.belief.withdrawal import RETRACTED_MIN, rate_retracted
 from memd.caches import cached
-from memd.distill.own_words import VERBS, read_beginning, read_own_sentences
-from memd.distill.vetoes import SPEECH
+from memd.distill.own_words import VERBS, OwnSentence, read_beginning, read_own_sentences
+from memd.distill.vetoes import SPEECH, is_ironic
 from memd.injection.learned import PROMPT_CHARACTERS_MAX, SaidSentence, quote_own
 from memd.languages import detect_question_languages, detect_text_languages, is_function_word
 from memd.machine_text import is_machine_text
@@ -139,12 +139,19 @@ def _read_matter(prompt: str) -> Mapping[str, float]:
     return name_matter(prompt) if is_read else {}
 
 
+def read_turning_sentences(prompt: str) -> list[OwnSentence]:
+    """The own sentences of a prompt that may turn something: no joke, and not what he asks to be reminded of."""
+    return [
+        one
+        for one in read_own_sentences(prompt)
+        if not (SPEECH["task"].match(one.said) or is_ironic(one.bare))
+    ]
+
+
 @functools.lru_cache(_PROMPTS_CACHED)
 def _split_prompt(prompt: str) -> tuple[tuple[str, Mapping[str, float]], ...]:
-    """The parts of a prompt that are read alone, in the user's own words, with their matter: not what he asks to be reminded of. Kept like the above."""
-    own = [
-        quote_own(one) for one in read_own_sentences(prompt) if not SPEECH["task"].match(one.said)
-    ]
+    """The parts of a prompt that are read alone, in the user's own words, with their matter; kept like the above."""
+    own = list(map(quote_own, read_turning_sentences(prompt)))
     if len(words(" ".join(own))) <= _WHOLE_WORDS_MAX:
         parts = [" ".join(own)] if own else []
     else:

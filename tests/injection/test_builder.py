@@ -587,6 +587,14 @@ async def test_words_that_only_order_alike_are_not_told_beside_each_other(vault)
     assert "he said since" not in (await vault.build()).text
 
 
+async def test_neither_a_joke_nor_a_reminder_puts_a_statement_in_doubt(vault):
+    states(vault, "Every endpoint needs a description")
+    states(vault, "The hoist of dock 3 sticks at the lower valve", Kind.FACT)
+    typed(vault, 5, "remind me to drop the old endpoint description after the march release")
+    typed(vault, 4, "no more valves on the hoist of dock 3, just kidding")
+    assert "he said since" not in (await vault.build()).text
+
+
 async def test_a_task_is_told_with_the_words_that_it_was_done(vault):
     states(vault, "Paint the jetty before the regatta", Kind.TASK)
     states(vault, "Paint the jetty only when it is dry")
