@@ -218,7 +218,8 @@ def read_candidates(
     late = _choose_said(tx, here, allowed, left_out, prompts, now) if prompts and is_wanted else ()
     own = _read_own_words(tx, here, allowed, moment, now) if moment in ("compact", "resume") else ()
     late, own = (tuple(one for one in some if not guides.say(one.text)) for some in (late, own))
-    if is_first and here.project is not None:
+    stands = any(one.kind in STANDING_KINDS for group in allowed for one in group.candidates)
+    if is_first and here.project is not None and (late or stands):
         besides = here.session.id if here.session else None
         typed = spoken.read_later_prompts(tx, here.project.id, besides, now)
         ended = _choose_ending(tx, here.project.id, typed, allowed, left_out, now)
