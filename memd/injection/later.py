@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from memd.belief.polarity import WORDS, is_negation, list_folded
 from memd.belief.withdrawal import RETRACTED_MIN, rate_retracted
 from memd.caches import cached
+from memd.distill.assertions import read_sentence
 from memd.distill.own_words import VERBS, OwnSentence, read_beginning, read_own_sentences
 from memd.distill.vetoes import SPEECH, is_ironic
 from memd.injection.learned import PROMPT_CHARACTERS_MAX, SaidSentence, quote_own
@@ -109,9 +110,10 @@ class LaterWords:
 
 
 def read_taken_back(text: str, new: SaidSentence) -> SaidSentence | None:
-    """The beginning of the prompt after a sentence if it likely takes that back; None if not."""
+    """The beginning of the prompt after a sentence if it likely takes that back; None if not, or if it states something itself."""
     begin = read_beginning(new.text)
-    is_taken_back = bool(begin) and rate_retracted(text, begin) >= RETRACTED_MIN
+    states = any(map(read_sentence, read_own_sentences(new.text)[:1]))
+    is_taken_back = bool(begin) and not states and rate_retracted(text, begin) >= RETRACTED_MIN
     return replace(new, text=one_line(begin, _CHARACTERS_MAX)) if is_taken_back else None
 
 

@@ -156,6 +156,7 @@ def test_what_the_next_prompt_takes_back_is_told_with_that_prompt(begin):
         ("Never touch `logs/`.", "hm no, forget that"),
         ("Always run `make lint` before you commit.", "no, the other file please"),
         ("We decided to move to Postgres because SQLite locks.", "nah, keep sqlite for now"),
+        ("We decided to open at 7 because the bus is early.", "Remember that hall 2 has 84 seats."),
     ):
         session.asks(rule)
         session.ends("Noted.")
@@ -167,6 +168,8 @@ def test_what_the_next_prompt_takes_back_is_told_with_that_prompt(begin):
     (moved,) = (line for line in lines if "Move to Postgres" in line)
     assert "he said since: “hm no, forget that”" in logs
     assert "he said" not in lint
+    (opens,) = (line for line in lines if "Open at 7" in line)
+    assert "he said" not in opens
     assert "keep sqlite for now" in moved
 
 
