@@ -24,7 +24,7 @@ _CACHED = 1_024
 
 
 RETRACTED_MIN = 0.2
-"""The logarithm of the odds from which the next prompt is told as a doubt: one in twenty prompts of real work reaches it."""
+"""The logarithm of the odds from which the next prompt is told as a doubt: one in twenty-eight of real work reaches it."""
 
 
 @cached(_CACHED)
