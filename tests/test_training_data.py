@@ -103,7 +103,6 @@ def test_all_that_is_kept_is_small():
     [
         ("titles.npz", "person", "memd/distill/titles/weights.json"),
         ("said.npz", "people", "memd/injection/said.json"),
-        ("later.npz", "people", "memd/injection/later.json"),
     ],
 )
 def test_rows_are_of_these_people_and_the_weights_name_them_by_hash(rows, people, card):
@@ -166,11 +165,3 @@ def test_the_prompts_that_the_weights_of_ending_were_learned_on_are_those_that_t
     for one in read_messages("ending")[::20]:
         rated[one["ends"]].append(rate_prompt(one["text"])[0])
     assert statistics.median(rated[True]) > ENDING_MIN > statistics.median(rated[False]) + 1
-
-
-def test_the_pairs_give_the_weights_of_what_was_said_later():
-    script = runpy.run_path(str(ROOT / "scripts" / "train-later"))
-    names, *rows = script["read_rows"]()
-    weights = script["fit"](*rows)
-    told = json.loads((ROOT / "memd/injection/later.json").read_text("utf-8"))["weights"]
-    assert told == pytest.approx(dict(zip(["bias", *names], weights, strict=True)), abs=1e-3)

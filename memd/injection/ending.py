@@ -1,86 +1,53 @@
-"""Choose what the user typed that most likely ended or changed something that stood, by a small model. Pure.
+"""How likely what the user typed ended or changed something that stood, by a small model. Pure.
 
 `heike came round, the files are json again` says nowhere that it ends `We settled on TOML for the files`: but that it ends something
-can be told from how people speak when a thing is over, bought, moved, left or allowed again. So these sentences are told as
-they stand, and the agent sees what they end. A logistic regression on words, pairs of words and form; `scripts/train-words ending`
-fits it. Nine in ten of them share a word with what they end, and of other prompts less than half with anything that stands.
+can be told from how people speak when a thing is over, bought, moved, left or allowed again. A logistic regression on words,
+pairs of words and form; `scripts/train-words ending` fits it.
 """
 
 import functools
-import itertools
 import math
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
 
 from memd.belief import polarity
-from memd.belief.polarity import list_folded
+from memd.belief.polarity import WORDS, list_folded
 from memd.distill.assertions import read_sentence
-from memd.distill.own_words import VERBS
+from memd.distill.own_words import VERBS, OwnSentence, read_own_sentences
 from memd.distill.text import asks_by_mark
-from memd.distill.vetoes import is_for_this_time
-from memd.injection.later import name_matter, read_function_words, read_turning_sentences
-from memd.injection.learned import (
-    PROMPT_CHARACTERS_MAX,
-    SAID_CHARACTERS_MAX,
-    SaidSentence,
-    is_told,
-    quote_own,
-)
+from memd.distill.vetoes import SPEECH, is_for_this_time, is_ironic
+from memd.injection.learned import PROMPT_CHARACTERS_MAX, quote_own
 from memd.machine_text import is_machine_text
-from memd.text import first_word, fold, one_line, words
+from memd.text import first_word, fold, words
 from memd.weights import list_runs, read_weights, weigh
 
 ENDING_MIN = 0.0
 """The logarithm of the odds from which a prompt is told: one in sixteen of the prompts of real work that end nothing, before the words are compared."""
-ENDING_MAX = 4
-"""Sentences that a start tells of these."""
-_PROMPTS_MAX, _PROMPTS_CACHED = 100, 1_600
+_PROMPTS_CACHED = 1_600
 _WHOLE_WORDS_MAX = 60
 """A prompt of so many words is read whole, of a longer one each sentence with the next."""
 _CHARACTERS_MIN = 12
-_RECENCY = 0.25
-"""How much less likely, in the logarithm of the odds, for each e-fold of prompts that came after it: it stays until it is noted."""
 _WORDS_READ_MAX = 60
 _FIRST_PERSON = list_folded("first person")
-
-
-def choose_ending(
-    prompts: Iterable[SaidSentence], standing: Iterable[str], known: Sequence[str], limit: int
-) -> tuple[SaidSentence, ...]:
-    """Choose what may have ended one of the titles that stand from these prompts, latest first.
-
-    It shares a word with one of them, and is not known yet; the likeliest come first.
-    """
-    matter = set(itertools.chain.from_iterable(map(name_matter, standing)))
-    rated = []
-    for place, one in enumerate(itertools.islice(prompts, _PROMPTS_MAX)):
-        likely, text = rate_prompt(one.text)
-        is_likely = likely >= ENDING_MIN and not matter.isdisjoint(name_matter(text))
-        if is_likely and not is_told(text, known):
-            found = replace(one, text=one_line(text, SAID_CHARACTERS_MAX), may_end=True)
-            rated.append((likely - _RECENCY * math.log1p(place), found))
-    rated.sort(key=lambda pair: -pair[0])
-    return tuple(one for _, one in rated[:limit])
+_TURNING_LISTS = (
+    "is otherwise", "as of now", "goes on", "stays so", "only once", "only weighed", "gives up", "excess", "lets",
+)  # fmt: skip
+"""The lists of function words by which a statement turns."""
 
 
 @functools.lru_cache(_PROMPTS_CACHED)
-def rate_prompt(prompt: str) -> tuple[float, str]:
-    """The logarithm of the odds that a prompt ended something, and the part of it that most likely did."""
-    weights = read_weights("memd.injection", "ending.json")
-    parts = ((weigh(weights, measure_ending(part)), part) for part in split_prompt(prompt))
-    return max(parts, default=(-math.inf, ""))
+def split_prompt(prompt: str, *, with_kept: bool = False) -> tuple[str, ...]:
+    """The parts of a prompt that are read alone: the user's own words without questions and what is for once.
 
-
-def split_prompt(prompt: str) -> tuple[str, ...]:
-    """The parts of a prompt that are read alone: the user's own words without questions, what is for once and what a form keeps."""
+    `with_kept`: with the sentences that a form keeps, which are memories themselves. What is kept of prompts stays when the
+    other caches are emptied: each start asks for the same.
+    """
     if len(prompt) > PROMPT_CHARACTERS_MAX or prompt.lstrip().startswith("/"):
         return ()
     if is_machine_text(prompt):
         return ()
     own = [
         text
-        for one in read_turning_sentences(prompt)
-        if not asks_by_mark(text := quote_own(one)) and read_sentence(one) is None
+        for one in _read_turning_sentences(prompt)
+        if not asks_by_mark(text := quote_own(one)) and (with_kept or read_sentence(one) is None)
     ]
     if len(words(" ".join(own))) <= _WHOLE_WORDS_MAX:
         parts = [" ".join(own)]
@@ -88,6 +55,34 @@ def split_prompt(prompt: str) -> tuple[str, ...]:
         parts = [" ".join(own[at : at + 2]) for at in range(len(own))]
     return tuple(
         part for part in parts if len(part) >= _CHARACTERS_MIN and not is_for_this_time(part)
+    )
+
+
+def _read_turning_sentences(prompt: str) -> list[OwnSentence]:
+    """The own sentences of a prompt that may turn something: no joke, and not what he asks to be reminded of."""
+    return [
+        one
+        for one in read_own_sentences(prompt)
+        if not (SPEECH["task"].match(one.said) or is_ironic(one.bare))
+    ]
+
+
+def rate_prompt(prompt: str) -> tuple[float, str]:
+    """The logarithm of the odds that a prompt ended something, and the part of it that most likely did."""
+    parts = ((rate_part(part), part) for part in split_prompt(prompt))
+    return max(parts, default=(-math.inf, ""))
+
+
+@functools.lru_cache(_PROMPTS_CACHED)
+def rate_part(part: str) -> float:
+    """The logarithm of the odds that a part of a prompt ended something."""
+    return weigh(read_weights("memd.injection", "ending.json"), measure_ending(part))
+
+
+def turns(text: str) -> bool:
+    """Return whether a function word says that something is otherwise, given up or enough from now on."""
+    return any(
+        WORDS[name].search(text) for name in ("is otherwise", "as of now", "gives up", "excess")
     )
 
 
@@ -102,6 +97,5 @@ def measure_ending(text: str) -> dict[str, float]:
         "first person": float(not _FIRST_PERSON.isdisjoint(tokens)),
         "orders": float(first_word(text) in VERBS),
     }
-    said: Mapping[str, bool] = read_function_words(text)
-    named = {name: float(value) for name, value in said.items()}
-    return {**form, **named, **dict.fromkeys(list_runs("+", tokens), 1.0)}
+    listed = {name: float(bool(WORDS[name].search(text))) for name in _TURNING_LISTS}
+    return {**form, **listed, **dict.fromkeys(list_runs("+", tokens), 1.0)}

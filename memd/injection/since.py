@@ -4,13 +4,15 @@ A start reads it when it is built. For searches the words of a project's late pr
 prompt or a memory is new; what was found in them is told only if its prompt still says it.
 """
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from memd.belief.decide import changes_sentence
+from memd.belief.notes import split_note
 from memd.belief.standing import PREFIX
 from memd.injection import spoken
-from memd.injection.later import LaterWords, find_later, rate_later, read_later_words
+from memd.injection.ending import ENDING_MIN, rate_part
+from memd.injection.later import LaterWords, find_later, find_stated_later, read_later_words
 from memd.injection.learned import SaidSentence
 from memd.models import Authority, Kind, Summary
 from memd.recall.types import Answer, Hit, Why
@@ -54,16 +56,26 @@ class Since:
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """What the user stated of a project that stands, and its titles as what was said."""
+    """What the user stated of a project that stands: its titles as what was said, each in a session of its memory's number."""
 
-    memories: Sequence[ContextCandidate]
+    memories: Mapping[int, ContextCandidate]
     titles: LaterWords
+    quoting: Collection[int]
+    """The numbers of notes that quote what likely ended something."""
 
 
-def read_stated(memories: Sequence[ContextCandidate]) -> Stated:
-    """Read the titles of what the user stated."""
-    titles = tuple(SaidSentence(one.title, one.at) for one in memories)
-    return Stated(memories, read_later_words(titles))
+def read_stated(memories: Iterable[ContextCandidate]) -> Stated:
+    """Read what the user stated, and the notes that quote him and do not surely say what he said."""
+    found, titles, quoting = {}, [], set()
+    for one in memories:
+        note = split_note(one.body)
+        quoted = note.said or note.heard
+        if is_followed(one) or quoted:
+            found[one.id] = one
+            titles.append(SaidSentence(note.text if note.heard else one.title, one.at, one.id))
+            if quoted and rate_part(quoted) >= ENDING_MIN:
+                quoting.add(one.id)
+    return Stated(found, read_later_words(tuple(titles)), quoting)
 
 
 def is_followed(one: Summary | ContextCandidate) -> bool:
@@ -76,14 +88,12 @@ def find_since(
 ) -> Since | None:
     """Find what the user said since of the matter of a memory, or else stated, if that may put it out of force."""
     new = said.find_taken_back(one.title, one.session_id, one.at)
+    new = new or spoken.find_otherwise(SaidSentence(one.title, one.at), said)
     new = new or find_later(one.title, one.at, said, is_task=one.kind is Kind.TASK)
     if new is not None and spoken.leave_rejected(tx, [new], one.project_id):
         return Since(new, is_otherwise=changes_sentence(one.title, new.text))
-    other = find_later(one.title, one.at, stated.titles)
-    if other is None:
-        return None
-    there = (each for each in stated.memories if each.at == other.at)
-    return Since(newer=max(there, key=lambda each: rate_later(one.title, each.title)))
+    other = find_stated_later(one.title, one.at, stated.titles, stated.quoting)
+    return Since(newer=stated.memories[other.session_id]) if other else None
 
 
 # ── For answers ──────────────────────────────────────────────────────────────────────────────────
@@ -242,8 +252,7 @@ def _read_stated_of(tx: Connection, project_id: int, now: int) -> Stated:
         tuple(
             one
             for one in found
-            if is_followed(one)
-            and not (one.is_pinned or one.contradicted_by)
+            if not (one.is_pinned or one.contradicted_by)
             and not any(tag.startswith(PREFIX) for tag in one.tags)
         )
     )

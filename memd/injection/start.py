@@ -22,8 +22,7 @@ from memd.belief.values import describe_line, find_line, read_set_values
 from memd.distill.proof.reopening import leave_passed
 from memd.injection import lines, spoken
 from memd.injection.choice import DAY_MS, CandidateChoice, CandidateGroup
-from memd.injection.ending import ENDING_MAX, choose_ending
-from memd.injection.later import read_later_words
+from memd.injection.later import ENDING_MAX, choose_ending, read_later_words
 from memd.injection.learned import SAID_MAX, SaidSentence, is_told
 from memd.injection.moments import STARTS
 from memd.injection.since import STANDING_KINDS, find_since, is_followed, read_stated
@@ -267,23 +266,24 @@ def _follow_later(
     groups: Sequence[CandidateGroup],
 ) -> tuple[tuple[SaidSentence, ...], tuple[CandidateGroup, ...]]:
     """Tell with what the user said or stated what he said since of the same matter, if that may put it out of force."""
-    his = tuple(one for group in groups for one in group.candidates if _is_his(one, number))
-    if not (late or his):
+    plain = {
+        one.id: one
+        for group in groups
+        for one in group.candidates
+        if one.project_id == number and not (one.is_pinned or one.caveat)
+    }
+    if not (late or any(map(is_followed, plain.values()))):
         return late, tuple(groups)
     said = read_later_words(typed)
-    stated = read_stated(his)
+    stated = read_stated(plain.values())
 
     def tell(one: ContextCandidate) -> ContextCandidate:
-        since = find_since(tx, one, said, stated) if _is_his(one, number) else None
+        is_his = one.id in plain and is_followed(one)
+        since = find_since(tx, one, said, stated) if is_his else None
         return one if since is None else replace(one, caveat=str(since))
 
     told = (replace(one, candidates=tuple(map(tell, one.candidates))) for one in groups)
     return spoken.follow_later(tx, late, said, number), tuple(told)
-
-
-def _is_his(one: ContextCandidate, project_id: int) -> bool:
-    """Return whether a memory is what the user stated of this project, and nothing is told against it."""
-    return is_followed(one) and one.project_id == project_id and not (one.is_pinned or one.caveat)
 
 
 def _drop_spoken(group: CandidateGroup, said: Sequence[SaidSentence]) -> CandidateGroup:

@@ -77,12 +77,12 @@ def test_each_hit_is_told_with_the_words_of_its_own_project(says, since, tmp_pat
     other = tmp_path / "other"
     (other / ".git").mkdir(parents=True)
     says(RULE)
-    says("Never repaint the ghost train!", where=str(other))
+    says("Never open the ghost train!", where=str(other))
     says(LATER, where=str(other))
-    assert since("repaint the horses or the ghost train", project="all") == []
-    ghost = "the ghost train can be repainted again, the paint is lead free"
+    assert since("repaint the horses or open the ghost train", project="all") == []
+    ghost = "the ghost train can be opened again, the brakes are new"
     says(ghost, where=str(other))
-    assert since("repaint the horses or the ghost train", project="all") == [
+    assert since("repaint the horses or open the ghost train", project="all") == [
         f"he said since: “{ghost}”"
     ]
 
@@ -131,5 +131,29 @@ def test_words_that_came_later_are_told_at_the_next_search_also_behind_a_later_m
     assert since(question) == [
         f"see #{newer}: The ferry is washed on Tuesdays, because the quay is let"
     ]
-    says("the ferry gets its wash on fridays now")
-    assert "he said since: “the ferry gets its wash on fridays now”" in since(question)
+    says("the ferry is washed on fridays now")
+    assert "he said since: “the ferry is washed on fridays now”" in since(question)
+
+
+def test_a_note_that_quotes_what_ended_something_is_told_beside_that_proved_or_not(
+    call, says, since
+):
+    says("Always keep the store room between 45 and 55 percent humidity.")
+    typed = "new insurance man was here: 40 to 50 for the store room"
+    noted = says(typed).notes(
+        "Humidity in the store room has to stay between 40 and 50, as the insurance wants it.",
+        kind="instruction", quote=typed,
+    )  # fmt: skip
+    (told,) = since("which humidity for the store room?")
+    assert told.startswith((f"see #{noted}", f"he said since: “{typed}”"))
+    (line,) = (
+        one for one in call("memd/context")["text"].splitlines() if "between 45 and 55" in one
+    )
+    assert f"see #{noted}" in line or typed in line
+
+
+def test_a_note_on_the_same_matter_that_ends_nothing_is_not_told_so(says, since):
+    says("Always keep the store room between 45 and 55 percent humidity.")
+    typed = "the store room has a second door behind the shelf, add it to the plan"
+    says(typed).notes("The store room has a second door.", kind="fact", quote=typed)
+    assert since("which humidity for the store room?") == []
