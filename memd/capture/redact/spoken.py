@@ -70,6 +70,8 @@ _CHANGE = ">"
 _ARROWS = frozenset(["->", "=>", "→", ">"])
 _WRAPPED = r"\n(?=[^\W_]|[\"'`“„«])(?<=[^\n]{40}[^\W_]\n)|\n(?=[^\W_])(?<=[^\n]{40},\n)"
 """The end of a line within a sentence: the line is long, and the next one begins without a mark of a list."""
+_INSERTED = r",[^,.;!?\n\"]{3,60},(?= )"
+"""A clause between the word and its verb: `the passphrase, in case you need it, is …`."""
 _DASHES = frozenset(["-", "–", "—", "--"])
 _BREAKS = (".", "!", "?", ";", "…")
 _LENGTH_MIN, _USUAL_MIN, _PIN_MIN, _PIN_MAX = 4, 8, 4, 12
@@ -317,6 +319,10 @@ def _find_after(  # noqa: PLR0911  # one for each form of the grammar
     """Return where the value after a word is: its sentence is read word by word."""
     if text.startswith(("'s ", "’s "), end):
         return _find_linked(text, start, read_tokens_after(text, end + 2), word, "is")
+    if clause := compile_regex(_INSERTED).match(text, end):
+        tokens = read_tokens_after(text, clause.end())
+        link = _read_link(tokens[0], word) if tokens else ""
+        return _find_linked(text, start, tokens[1:], word, link) if link else None
     tokens = read_tokens_after(text, end)
     nouns, of = 0, False
     for n, token in enumerate(tokens):

@@ -136,3 +136,27 @@ def test_the_tables_are_toml_as_everybody_reads_it(name):
     }
     assert read == tables
     assert list(read) == list(tables)
+
+
+@every_row(
+    "text",
+    [
+        "the ssh passphrase, in case you need it, is 'correct horse battery'",
+        "the wifi password, by the way, is sunflower49",
+        "das Geheimwort, das wir letztens hatten, war Zwiebel49",
+    ],
+)
+def test_a_clause_between_the_word_and_its_verb_hides_no_value(text):
+    assert redact(text).endswith(("[REDACTED:password]", "[REDACTED:password]'"))
+
+
+@every_row(
+    "text",
+    [
+        "the password, in case anybody asks, is in the vault",
+        "the token, as I said, is expired",
+        "the password, like the user name, is read from the environment",
+    ],
+)
+def test_what_is_said_of_a_secret_behind_a_clause_stays(text):
+    assert redact(text) == text
