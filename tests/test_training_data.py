@@ -11,9 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from memd.belief.ending import ENDING_MIN
 from memd.belief.withdrawal import RETRACTED_MIN, WITHDRAWN_MIN, rate_retracted, rate_withdrawn
 from memd.distill.own_words import read_beginning
-from memd.injection.ending import ENDING_MIN, rate_prompt
+from memd.injection.later import rate_prompt
 
 ROOT = Path(__file__).parents[1]
 TRAINING = ROOT / "scripts" / "training"

@@ -53,11 +53,17 @@ def find_objection(voice: Authority, older: Summary, author: str = "") -> Object
 
 
 def describe_contradiction(mine: MemoryStanding, other: MemoryStanding) -> str:
-    """Describe for one of two memories: `contradicted by #7 (user, pinned)`, or `contradicts #9 (agent)`."""
-    is_greater = (mine.rank, mine.at, mine.id) > (other.rank, other.at, other.id)
+    """Describe for one of two memories: `contradicts #9 (agent)`, or `contradicted by the later #7 (told)` if both are the user's word."""
     author = f"{other.author} of the team" if other.author else other.height.speaker
     pinned = ", pinned" if other.pinned_by is not None else ""
-    return f"{'contradicts' if is_greater else 'contradicted by'} #{other.id} ({author}{pinned})"
+    named = f"#{other.id} ({author}{pinned})"
+    if min(mine.height, other.height) >= Authority.USER_TOLD and mine.at != other.at:
+        is_later = mine.at > other.at
+        return (
+            f"contradicts the earlier {named}" if is_later else f"contradicted by the later {named}"
+        )
+    is_greater = (mine.rank, mine.at, mine.id) > (other.rank, other.at, other.id)
+    return f"{'contradicts' if is_greater else 'contradicted by'} {named}"
 
 
 # ── Where a statement holds ──────────────────────────────────────────────────────────────────────

@@ -18,11 +18,9 @@ from memd.belief.changes import (
     is_history,
     join_clause,
     read_orders,
-    says_turn,
     split_common,
 )
-from memd.belief.claims import Claims, Clause, Token, TokenType, list_keys, parse_claims, word_key
-from memd.text import content_stems
+from memd.belief.claims import Claims, Clause, Token, TokenType, list_keys, word_key
 
 _CHOOSING, _DROPPING, _LEAVING = map(
     list_keys, ("choosing verbs", "dropping verbs", "leaving verbs")
@@ -48,8 +46,6 @@ _BETWEEN = frozenset({"over", "through", "between", "during", "under", "against"
 _SHARE_MIN = 0.6
 """The share of what was forbidden that is allowed."""
 _VALUE_MAX = 3
-_MATTER_STEMS = 2
-"""Stems that two statements of one matter share, or half of those of the earlier."""
 _MEANS, _COMMAND_AT = frozenset({"with", "via", "by"}), 3
 """What stands before a command that does something, and where its argument stands at the earliest."""
 
@@ -122,17 +118,6 @@ def may_end(newer: Claims) -> bool:
         _find_mark(clause) is not None or any(_read_endings(clause))
         for clause in _list_clauses(newer)
     )
-
-
-def is_said_against(quote: str, at: int, older: str, older_at: int) -> bool:
-    """Return whether the user's words, said at a time, are about the matter of an earlier statement and turn something there.
-
-    They do not say that it ends: who quotes them does.
-    """
-    mine, known = frozenset(content_stems(quote)), frozenset(content_stems(older))
-    shared = len(mine & known)
-    is_about = shared >= _MATTER_STEMS or (shared > 0 and 2 * shared >= len(known))
-    return at > older_at and is_about and (says_turn(quote) or may_end(parse_claims(quote)))
 
 
 def name_ended(newer: Claims, *endings: _Ending) -> Iterator[str]:

@@ -23,8 +23,8 @@ _FIRST_PERSON = list_folded("first person")
 _CACHED = 1_024
 
 
-RETRACTED_MIN = 0.2
-"""The logarithm of the odds from which the next prompt is told as a doubt: one in twenty-eight of real work reaches it."""
+RETRACTED_MIN = 0.5
+"""The logarithm of the odds from which the next prompt is told as a doubt: one in thirty-four of real work reaches it."""
 
 
 @cached(_CACHED)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from memd.belief.changes import CHANGED_VALUE_RULE
 from memd.belief.compare import Agreement, compare
 from memd.belief.decide import VALUE_KINDS
+from memd.belief.ending import is_said_against
 from memd.belief.notes import (
     Note,
     Proof,
@@ -39,7 +40,6 @@ from memd.belief.supersede import (
     settle_changed_values,
     show,
 )
-from memd.belief.turns import is_said_against
 from memd.belief.values import FileLine
 from memd.consolidate import judgments, sources
 from memd.consolidate.near_duplicates import JudgmentCandidate
@@ -280,7 +280,7 @@ class _MemoryWriter:
             for one in known.values()
             if proof is not None
             and one.authority >= Authority.USER_TOLD
-            and is_said_against(proof.quote, proof.at, one.title, one.at)
+            and is_said_against(proof.quote, self.memory.text, proof.at, one.title, one.at)
         ]
 
     def _may_revive(self, known: Summary) -> bool:

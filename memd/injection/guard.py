@@ -26,6 +26,7 @@ from memd.injection.breaches import ToolCall, breaks, list_watched_words, needs,
 from memd.injection.injector import Injector
 from memd.injection.moments import InjectedContext, InjectionCandidate, InjectionMoment
 from memd.injection.page import clean_text
+from memd.injection.since import read_stated_at
 from memd.machine_text import OWN_REFUSAL
 from memd.models import GLOBAL_PROJECT, Authority, EventKind, NewEvent, Session
 from memd.store import events, projects, usage
@@ -219,7 +220,10 @@ class RuleGuard:
         if one.pinned_at is not None or one.authority is not Authority.USER_PROMPT:
             return False
         return await self.db.read(
-            lambda tx: spoken.is_taken_back(tx, one.title, one.session_id, one.at)
+            lambda tx: (
+                read_stated_at(tx, one) == one.at
+                and spoken.is_taken_back(tx, one.title, one.session_id, one.at)
+            )
         )
 
     def _may_tell(self, client: str, key: str, place: _Place, rule: Rule) -> bool:

@@ -12,22 +12,25 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from memd.belief.ending import ENDED_MIN, ENDING_MIN, rate_ending, turns
 from memd.belief.polarity import WORDS, is_negation, list_folded
 from memd.belief.withdrawal import RETRACTED_MIN, rate_retracted
 from memd.caches import cached
 from memd.distill.assertions import read_sentence
-from memd.distill.own_words import VERBS, read_beginning, read_own_sentences
+from memd.distill.own_words import VERBS, OwnSentence, read_beginning, read_own_sentences
 from memd.distill.text import asks_by_mark
-from memd.distill.vetoes import SPEECH
-from memd.injection.ending import ENDING_MIN, rate_part, rate_prompt, split_prompt, turns
-from memd.injection.learned import PROMPT_CHARACTERS_MAX, SAID_CHARACTERS_MAX, SaidSentence, is_told
+from memd.distill.vetoes import SPEECH, is_for_this_time, is_ironic
+from memd.injection.learned import (
+    PROMPT_CHARACTERS_MAX,
+    SAID_CHARACTERS_MAX,
+    SaidSentence,
+    is_told,
+    quote_own,
+)
 from memd.languages import detect_question_languages, detect_text_languages, is_function_word
 from memd.machine_text import is_machine_text
 from memd.text import first_word, fold, is_stop_word, normalised, one_line, stem, terms, words
 
-_SINCE_MIN = 0.5
-"""The logarithm of the odds from which words are told beside a statement. By writers kept aside, 47 of 63 such pairs were right (from
-0.0: 54 of 80); of 168 statements of real work with words on the same matter 12 were told so, none rightly (20)."""
 ENDING_MAX = 4
 """Sentences that a start tells of what may have ended something."""
 _RECENCY = 0.25
@@ -36,6 +39,9 @@ _PROMPTS_MAX = 100
 _VAULTS_CACHED, _PROMPTS_CACHED, _TEXTS_CACHED = 4, 1_600, 1_024
 _RARE_SHARE, _RARE_MIN = 0.05, 3
 """A word that more of the prompts have names no matter."""
+_WHOLE_WORDS_MAX = 60
+"""A prompt of so many words is read whole, of a longer one each sentence with the next."""
+_CHARACTERS_MIN = 12
 _MATTER_MIN, _MATTER_SHARE = 1.0, 0.25
 """What two statements of one matter share at least: so many words, and this share of the earlier one's."""
 _VERB_WEIGHT = 0.5
@@ -140,9 +146,48 @@ def _read_matter(prompt: str) -> Mapping[str, float]:
 
 
 @functools.lru_cache(_PROMPTS_CACHED)
+def split_prompt(prompt: str) -> tuple[str, ...]:
+    """The parts of a prompt that are read alone: the user's own words without questions, what is for once and what a form keeps.
+
+    What is kept of prompts stays when the other caches are emptied: each start asks for the same.
+    """
+    if len(prompt) > PROMPT_CHARACTERS_MAX or prompt.lstrip().startswith("/"):
+        return ()
+    if is_machine_text(prompt):
+        return ()
+    own = [
+        text
+        for one in _read_turning_sentences(prompt)
+        if not asks_by_mark(text := quote_own(one)) and read_sentence(one) is None
+    ]
+    if len(words(" ".join(own))) <= _WHOLE_WORDS_MAX:
+        parts = [" ".join(own)]
+    else:
+        parts = [" ".join(own[at : at + 2]) for at in range(len(own))]
+    return tuple(
+        part for part in parts if len(part) >= _CHARACTERS_MIN and not is_for_this_time(part)
+    )
+
+
+def _read_turning_sentences(prompt: str) -> list[OwnSentence]:
+    """The own sentences of a prompt that may turn something: no joke, and not what he asks to be reminded of."""
+    return [
+        one
+        for one in read_own_sentences(prompt)
+        if not (SPEECH["task"].match(one.said) or is_ironic(one.bare))
+    ]
+
+
+def rate_prompt(prompt: str) -> tuple[float, str]:
+    """The logarithm of the odds that a prompt ended something, and the part of it that most likely did."""
+    parts = ((rate_ending(part), part) for part in split_prompt(prompt))
+    return max(parts, default=(-math.inf, ""))
+
+
+@functools.lru_cache(_PROMPTS_CACHED)
 def _split_prompt(prompt: str) -> tuple[tuple[str, Mapping[str, float]], ...]:
     """The parts of a prompt that are read alone with their matter; kept like the above."""
-    return tuple((part, name_matter(part)) for part in split_prompt(prompt, with_kept=True))
+    return tuple((part, name_matter(part)) for part in split_prompt(prompt))
 
 
 def find_later(
@@ -155,7 +200,7 @@ def find_later(
 
     def rate(later: SaidSentence) -> float:
         is_done = is_task and not asks_by_mark(later.text) and _says_done(text, later.text)
-        return max(rate_part(later.text), _SINCE_MIN if is_done else -math.inf)
+        return max(rate_ending(later.text), ENDED_MIN if is_done else -math.inf)
 
     return _choose_likeliest(rate, said.list_about(text, at))
 
@@ -170,9 +215,9 @@ def find_stated_later(
 
     def rate(later: SaidSentence) -> float:
         is_other = _gives_other_value(text, later.text) and _is_mostly_one_matter(text, later.text)
-        own = rate_part(later.text) if turns(later.text) else -math.inf
+        own = rate_ending(later.text) if turns(later.text) else -math.inf
         is_likely = is_other or later.session_id in quoting
-        return max(own, _SINCE_MIN if is_likely else -math.inf)
+        return max(own, ENDED_MIN if is_likely else -math.inf)
 
     return _choose_likeliest(rate, stated.list_about(text, at))
 
@@ -182,7 +227,7 @@ def _choose_likeliest(
 ) -> SaidSentence | None:
     rated = ((rate(one), one.at, one) for one in about)
     likely, _, best = max(rated, key=lambda one: one[:2], default=(-math.inf, 0, None))
-    if best is None or likely < _SINCE_MIN:
+    if best is None or likely < ENDED_MIN:
         return None
     return replace(best, text=one_line(best.text, _CHARACTERS_MAX))
 

@@ -552,13 +552,13 @@ def _find_last_sessions(freshest: Iterable[ContextCandidate]) -> list[int | None
 
 
 def _why_statement_unfit(one: ContextCandidate, last: Sequence[int | None]) -> str | None:
-    # What he asked to be reminded of was said to be understood later.
+    # What he asked to be reminded of was said to be understood later, and stands until it is done.
     is_reminder = one.kind is Kind.TASK and one.authority >= Authority.USER_PROMPT
     if not stands_alone(one.title, _REMINDER_WORDS_MIN if is_reminder else _STATEMENT_WORDS_MIN):
         return "it says nothing without what was said before it"
     if _DECLINED.search(one.title):
         return "it tells what was not done"
-    return _why_stale(one, last) if one.kind is Kind.TASK else None
+    return _why_stale(one, last) if one.kind is Kind.TASK and not is_reminder else None
 
 
 def _why_failure_unfit(

@@ -8,15 +8,16 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from memd.belief.decide import changes_sentence
+from memd.belief.ending import ENDING_MIN, rate_ending
 from memd.belief.notes import split_note
 from memd.belief.standing import PREFIX
 from memd.injection import spoken
-from memd.injection.ending import ENDING_MIN, rate_part
+from memd.injection.choice import CandidateGroup
 from memd.injection.later import LaterWords, find_later, find_stated_later, read_later_words
 from memd.injection.learned import SaidSentence
 from memd.models import Authority, Kind, Summary
 from memd.recall.types import Answer, Hit, Why
-from memd.store import events, projects, session_context
+from memd.store import events, projects, reviews, session_context
 from memd.store.database import Connection, Database
 from memd.store.types import ContextCandidate
 from memd.text import one_line
@@ -73,7 +74,7 @@ def read_stated(memories: Iterable[ContextCandidate]) -> Stated:
         if is_followed(one) or quoted:
             found[one.id] = one
             titles.append(SaidSentence(note.text if note.heard else one.title, one.at, one.id))
-            if quoted and rate_part(quoted) >= ENDING_MIN:
+            if quoted and rate_ending(quoted) >= ENDING_MIN:
                 quoting.add(one.id)
     return Stated(found, read_later_words(tuple(titles)), quoting)
 
@@ -83,17 +84,48 @@ def is_followed(one: Summary | ContextCandidate) -> bool:
     return one.authority >= Authority.USER_TOLD and one.kind in STANDING_KINDS
 
 
+def read_stated_at(tx: Connection, one: Summary | ContextCandidate) -> int:
+    """When the user last stood by a memory: when it was stated, or when he kept it in a review."""
+    review = reviews.read_review(tx, one.id)
+    return max(one.at, review.at) if review and review.verdict == "kept" else one.at
+
+
 def find_since(
     tx: Connection, one: Summary | ContextCandidate, said: LaterWords, stated: Stated
 ) -> Since | None:
-    """Find what the user said since of the matter of a memory, or else stated, if that may put it out of force."""
-    new = said.find_taken_back(one.title, one.session_id, one.at)
-    new = new or spoken.find_otherwise(SaidSentence(one.title, one.at), said)
-    new = new or find_later(one.title, one.at, said, is_task=one.kind is Kind.TASK)
+    """Find what the user said since of the matter of a memory, or else stated, if that may put it out of force.
+
+    If he kept it in a review, only what came after that.
+    """
+    at = read_stated_at(tx, one)
+    new = spoken.find_otherwise(SaidSentence(one.title, at), said)
+    new = new or find_later(one.title, at, said, is_task=one.kind is Kind.TASK)
+    if new is None and at == one.at:
+        new = said.find_taken_back(one.title, one.session_id, at)
     if new is not None and spoken.leave_rejected(tx, [new], one.project_id):
         return Since(new, is_otherwise=changes_sentence(one.title, new.text))
-    other = find_stated_later(one.title, one.at, stated.titles, stated.quoting)
+    other = find_stated_later(one.title, at, stated.titles, stated.quoting)
     return Since(newer=stated.memories[other.session_id]) if other else None
+
+
+def tell_since(
+    tx: Connection, project_id: int, said: LaterWords, groups: Sequence[CandidateGroup]
+) -> tuple[CandidateGroup, ...]:
+    """Tell with what the user stated of a project what he said or stated since, unless something is told against it already."""
+    plain = {
+        one.id: one
+        for group in groups
+        for one in group.candidates
+        if one.project_id == project_id and not (one.is_pinned or one.caveat)
+    }
+    stated = read_stated(plain.values())
+
+    def tell(one: ContextCandidate) -> ContextCandidate:
+        is_his = one.id in plain and is_followed(one)
+        since = find_since(tx, one, said, stated) if is_his else None
+        return one if since is None else replace(one, caveat=str(since))
+
+    return tuple(replace(one, candidates=tuple(map(tell, one.candidates))) for one in groups)
 
 
 # ── For answers ──────────────────────────────────────────────────────────────────────────────────
@@ -108,7 +140,7 @@ class _ProjectWords:
     typed: tuple[SaidSentence, ...]
     said: LaterWords
     stated: Stated
-    found: dict[tuple[int, str], Since | None] = field(default_factory=dict)
+    found: dict[tuple[int, str, int], Since | None] = field(default_factory=dict)
 
 
 class LaterReader:
@@ -176,7 +208,8 @@ class LaterReader:
         for one in memories:
             kept = self._kept.get(one.project_id)
             is_current = kept is not None and kept.version == version
-            if not may_read and not (kept and is_current and (one.id, one.title) in kept.found):
+            known = kept.found if kept and is_current else {}
+            if not may_read and (one.id, one.title, read_stated_at(tx, one)) not in known:
                 return None
             if kept is None or not is_current:
                 kept = self._read_project(tx, one.project_id, version, last, now)
@@ -226,7 +259,7 @@ class LaterReader:
 
 
 def _find_kept(tx: Connection, one: Summary, kept: _ProjectWords) -> Since | None:
-    key = one.id, one.title
+    key = one.id, one.title, read_stated_at(tx, one)
     if key not in kept.found:
         kept.found[key] = find_since(tx, one, kept.said, kept.stated)
     return kept.found[key]

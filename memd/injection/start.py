@@ -25,9 +25,18 @@ from memd.injection.choice import DAY_MS, CandidateChoice, CandidateGroup
 from memd.injection.later import ENDING_MAX, choose_ending, read_later_words
 from memd.injection.learned import SAID_MAX, SaidSentence, is_told
 from memd.injection.moments import STARTS
-from memd.injection.since import STANDING_KINDS, find_since, is_followed, read_stated
+from memd.injection.since import STANDING_KINDS, tell_since
 from memd.injection.working_tree import NO_GUIDES, Guides
-from memd.models import GLOBAL_PROJECT, UNPROVED_MARK, Authority, Kind, Project, Session, Summary
+from memd.models import (
+    GLOBAL_PROJECT,
+    RULE_KINDS,
+    UNPROVED_MARK,
+    Authority,
+    Kind,
+    Project,
+    Session,
+    Summary,
+)
 from memd.store import events, judgments, projects, session_context, usage
 from memd.store.database import Connection
 from memd.store.types import ContextCandidate
@@ -48,6 +57,8 @@ _CANDIDATES_MAX = 200
 """Candidates that are read of a kind and project."""
 _WORK_MAX = 3
 """Lines of the work that was left open or done last."""
+_JUDGED_KINDS = (*RULE_KINDS, Kind.DECISION, Kind.FACT)
+"""What supersedes one of these by a judgment is told in its place, of whatever kind it is itself."""
 _KNOWN_KINDS = (Kind.NOTE, Kind.DISCOVERY, Kind.FIX)
 """What stands beside facts if somebody asked to remember it."""
 _SESSIONS_READ_MAX, _OUTCOMES_READ_MAX = 5, 12
@@ -223,7 +234,9 @@ def read_candidates(
         typed = spoken.read_later_prompts(tx, here.project.id, besides, now)
         ended = _choose_ending(tx, here.project.id, typed, allowed, left_out, now)
         ended = tuple(one for one in ended if not guides.say(one.text))
-        late, allowed = _follow_later(tx, here.project.id, typed, late, allowed)
+        said = read_later_words(typed)
+        allowed = tell_since(tx, here.project.id, said, allowed)
+        late = spoken.follow_later(tx, late, said, here.project.id) if late else late
         late = _join_said(ended, late, allowed)
     allowed = tuple(_drop_spoken(group, late) for group in allowed)
     return SessionCandidates(allowed, left_out, prompts, late, own)
@@ -256,34 +269,6 @@ def _join_said(
     first = tuple(one for one in ended if not is_told(one.text, told))
     texts = [one.text for one in first]
     return (*first, *(one for one in late if not is_told(one.text, texts)))
-
-
-def _follow_later(
-    tx: Connection,
-    number: int,
-    typed: tuple[SaidSentence, ...],
-    late: tuple[SaidSentence, ...],
-    groups: Sequence[CandidateGroup],
-) -> tuple[tuple[SaidSentence, ...], tuple[CandidateGroup, ...]]:
-    """Tell with what the user said or stated what he said since of the same matter, if that may put it out of force."""
-    plain = {
-        one.id: one
-        for group in groups
-        for one in group.candidates
-        if one.project_id == number and not (one.is_pinned or one.caveat)
-    }
-    if not (late or any(map(is_followed, plain.values()))):
-        return late, tuple(groups)
-    said = read_later_words(typed)
-    stated = read_stated(plain.values())
-
-    def tell(one: ContextCandidate) -> ContextCandidate:
-        is_his = one.id in plain and is_followed(one)
-        since = find_since(tx, one, said, stated) if is_his else None
-        return one if since is None else replace(one, caveat=str(since))
-
-    told = (replace(one, candidates=tuple(map(tell, one.candidates))) for one in groups)
-    return spoken.follow_later(tx, late, said, number), tuple(told)
 
 
 def _drop_spoken(group: CandidateGroup, said: Sequence[SaidSentence]) -> CandidateGroup:
@@ -452,14 +437,15 @@ def _read_project_groups(
 
     pinned = session_context.pinned_candidates(tx, ids, now, _CANDIDATES_MAX)
     noted = session_context.noted_candidates(tx, ids, _KNOWN_KINDS, now, _CANDIDATES_MAX)
-    decisions = [one for one in pinned if one.kind is Kind.DECISION]
+    instead = session_context.judged_instead(tx, ids, _JUDGED_KINDS, now)
+    decisions = [one for one in (*pinned, *instead) if one.kind is Kind.DECISION]
     decisions += read_standing(Kind.DECISION)
     known = [one for one in pinned if one.kind in _WORK_KINDS]
-    known += read_standing(Kind.FACT) + noted
+    known += [one for one in instead if one.kind is Kind.FACT] + read_standing(Kind.FACT) + noted
     since = now - _FAILURE_DAYS_MAX * DAY_MS
     failures = session_context.open_failures(tx, ids, since, now, _CANDIDATES_MAX)
     outcomes = _read_outcomes(tx, here, now)
-    rules = read_rules(tx, here, now)
+    rules = (*(one for one in instead if one.kind in RULE_KINDS), *read_rules(tx, here, now))
     stood = lines.drop_turned(outcomes, (*rules, *decisions, *known))
     work = _once_each(
         (*failures, *_drop_passed(tx, here, lines.gather_open(lines.drop_done(stood))))

@@ -258,6 +258,22 @@ def candidates_by_ids(
     return _find_candidates(tx, Filter(now=now), condition, len(summary_ids), summary_ids)
 
 
+def judged_instead(
+    tx: Connection, project_ids: Sequence[int], kinds: Sequence[Kind], now: int
+) -> list[ContextCandidate]:
+    """Return what somebody judged to supersede a memory of these kinds and is of none itself, each as one of that kind."""
+    rows = fetch_all(
+        tx,
+        "SELECT j.newer_id, o.kind FROM judgments j JOIN summaries o ON o.id = j.older_id"
+        " JOIN summaries n ON n.id = j.newer_id WHERE j.relation = 'supersedes' AND j.undone_at IS NULL"
+        f" AND o.project_id IN ({marks(project_ids)}) AND o.kind IN ({marks(kinds)}) AND n.kind NOT IN ({marks(kinds)})",
+        (*project_ids, *kinds, *kinds),
+    )
+    kind_of = {number: _KINDS[kind] for number, kind in rows}
+    found = candidates_by_ids(tx, list(kind_of), now)
+    return [replace(one, kind=kind_of[one.id], episode=None) for one in found]
+
+
 def last_outcomes(  # two limits
     tx: Connection, project_id: int, *, besides: int | None, sessions: int, each: int, now: int
 ) -> list[ContextCandidate]:

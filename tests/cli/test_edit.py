@@ -384,7 +384,7 @@ def test_contradicting_memories_are_both_shown_and_marked(memd, pair):
     assert memd("get", old, "--json").json["memories"][0]["contradicted_by"] == [new]
     assert f"contradicted by #{new}" in memd("why", old).out
     text = memd("search", "harbour gate opens", "--project", "all").out
-    assert f"(contradicted by #{new} (user))" in text
+    assert f"(contradicted by the later #{new} (user))" in text
 
 
 @pytest.mark.parametrize(

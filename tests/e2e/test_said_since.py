@@ -157,3 +157,16 @@ def test_a_note_on_the_same_matter_that_ends_nothing_is_not_told_so(says, since)
     typed = "the store room has a second door behind the shelf, add it to the plan"
     says(typed).notes("The store room has a second door.", kind="fact", quote=typed)
     assert since("which humidity for the store room?") == []
+
+
+def test_what_the_user_keeps_in_a_review_holds_until_later_words(says, call, since, shared_daemon):
+    says(RULE)
+    says(LATER)
+    (hit,) = call("memd/search", query="may I repaint the carousel horses?")["hits"]
+    assert hit["said_since"]
+    assert shared_daemon.run("review", "--keep", str(hit["id"])).returncode == 0
+    assert since("may I repaint the carousel horses?") == []
+    assert "he said since" not in call("memd/context")["text"]
+    again = "the carousel horses may be repainted after all, the paint came"
+    says(again)
+    assert since("may I repaint the carousel horses?") == [f"he said since: “{again}”"]

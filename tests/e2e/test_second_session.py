@@ -516,3 +516,28 @@ def test_what_was_told_goes_with_what_was_forgotten(daemon, begin):
         client.call("memd/forget", {"ids": [number], "dry_run": False, "token": plan["token"]})
         found = client.call("memd/injected", {"session": told.key})
     assert found["texts"] == []
+
+
+def test_what_the_user_asked_to_be_reminded_of_stands_through_later_work(begin):
+    session, _ = begin()
+    session.asks("Remind me to renew the mooring contract.")
+    session.ends("All right.")
+    for topic in ("linter", "formatter", "spelling", "importer", "logbook"):
+        work(begin, "next one", f"The {topic} is new.", commit=f"Update the {topic}")
+    assert "Renew the mooring contract" in begin()[1]
+
+
+def test_work_that_was_judged_to_supersede_a_rule_or_fact_is_told_in_its_place(begin, daemon):
+    session, _ = begin()
+    session.asks("Remember that segments are cut with Praat.")
+    session.ends("Noted.")
+    title = "Cut the segments with the Montreal aligner"
+    work(begin, title, "Segments are cut with the Montreal aligner now.", commit=title)
+    with Client(daemon.paths.socket) as client:
+        found = client.call("memd/list", {"directory": session.project})["memories"]
+        number = {kind: one["id"] for one in found for kind in [one["kind"]]}
+        asked = {"id": number["change"], "other": number["fact"], "relation": "supersedes"}
+        client.call("memd/judge", {**asked, "reason": "the aligner is used now"})
+    told = begin()[1].partition("Known")[2]
+    assert "Montreal aligner" in told.partition("\n\n")[0]
+    assert "Praat" not in told
