@@ -398,16 +398,17 @@ def run_undo(
         None, metavar="[CHANGE]", help="Its name in --list. Default: the last."
     ),
     listed: bool = Option(False, "--list", help="List the last ten, and what undoing each does."),
+    project: str = Option("current", help="Of this project; a name, a directory, or all."),
 ) -> None:
-    """Undo the last change of any kind: a judgment, edit, pin, review, merge, or what memd replaced by itself."""
+    """Undo the last change of any kind in this project: a judgment, edit, pin, review, merge, or what memd replaced by itself."""
     if listed:
         if what is not None:
             daemon_call.fail("--list only lists; leave out the change")
-        found = daemon_call.call("memd/undo", listed=True)
+        found = daemon_call.call("memd/undo", listed=True, **daemon_call.find_place(project))
         print_result(found, _format_changes(found["changes"]))
         return
     daemon_call.require_user("undo")
-    done = daemon_call.call("memd/undo", what=what)
+    done = daemon_call.call("memd/undo", what=what, **daemon_call.find_place(project))
     one = done["undone"]
     lines = [f"undone: {output.one_line(one['did'])}", f"  {output.one_line(one['effect'])}"]
     print_result(done, lines)
@@ -422,7 +423,7 @@ def _format_changes(changes: list[dict[str, Any]]) -> Iterator[str]:
         effect = one["effect"] or f"cannot be undone: {daemon_call.insert_vault(one['refusal'])}"
         yield f"    undo: {output.one_line(effect)}"
     if not changes:
-        yield "nothing was changed yet"
+        yield "nothing was changed here yet; --project all lists the changes of every project"
     else:
         undo = daemon_call.format_command("undo")
         yield f"{undo} takes back the first, {undo} NAME any of them"

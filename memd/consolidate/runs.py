@@ -6,7 +6,7 @@ becomes a judgment that both are compatible.
 """
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from memd.belief import rejections, supersede
@@ -213,24 +213,32 @@ class UndoableChange:
     """Why it cannot be taken back, and what to do."""
 
 
-def list_changes(tx: Connection, limit: int) -> list[UndoableChange]:
-    """The latest changes, the last first."""
-    return [_describe(tx, one) for one in _read(tx, limit)]
+def list_changes(
+    tx: Connection, limit: int, project_ids: Sequence[int] | None = None
+) -> list[UndoableChange]:
+    """The latest changes, of these projects or all, the last first."""
+    return [_describe(tx, one) for one in _read(tx, limit, project_ids=project_ids)]
 
 
-def undo_change(tx: Connection, name: str | None, now: int) -> UndoableChange:
-    """Take back the last change, or the one of this name. BadRequest if that is impossible, with what to do."""
-    found = _read(tx, 1, name)
+def undo_change(
+    tx: Connection, name: str | None, now: int, project_ids: Sequence[int] | None = None
+) -> UndoableChange:
+    """Take back the last change of these projects or all, or the one of this name. BadRequest if that is impossible, with what to do."""
+    found = _read(tx, 1, name, None if name else project_ids)
     if not found:
         raise BadRequest(
-            "nothing was changed yet that could be undone"
+            "nothing was changed here yet that could be undone"
             if name is None
             else f"there is no change {name!r} that holds; `memd undo --list` names the last ten"
         )
     change = _describe(tx, found[0])
     if change.refusal:
         before = next(
-            (one for one in list_changes(tx, _LOOKED_AT) if one.at <= change.at and one.effect),
+            (
+                one
+                for one in list_changes(tx, _LOOKED_AT, project_ids)
+                if one.at <= change.at and one.effect
+            ),
             None,
         )
         other = (
@@ -243,8 +251,12 @@ def undo_change(tx: Connection, name: str | None, now: int) -> UndoableChange:
     return change
 
 
-def _read(tx: Connection, limit: int, name: str | None = None) -> list[Change]:
-    return latest_changes(tx, judging.EDITED, judging.UNDONE, limit=limit, name=name)
+def _read(
+    tx: Connection, limit: int, name: str | None = None, project_ids: Sequence[int] | None = None
+) -> list[Change]:
+    return latest_changes(
+        tx, judging.EDITED, judging.UNDONE, limit=limit, name=name, project_ids=project_ids
+    )
 
 
 # ── What it was, and what undoing does ─────────────────────────────────────────────────────────

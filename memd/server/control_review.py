@@ -151,13 +151,19 @@ class ReviewControl:
         self._app.curator.on_written()
         return done
 
-    async def undo(self, request: requests.UndoRequest, _: Caller) -> JsonObject:
+    async def undo(self, request: requests.UndoRequest, caller: Caller) -> JsonObject:
         """Take back the last change of any kind, or the named one; or list the last, with what undoing each does."""
+        directory = request.directory or caller.directory
+        scope = await self._service.scopes.find_scope(directory, request.project)
         if request.listed:
-            listed = await self._app.db.read(lambda tx: runs.list_changes(tx, _CHANGES_MAX))
+            listed = await self._app.db.read(
+                lambda tx: runs.list_changes(tx, _CHANGES_MAX, scope.project_ids)
+            )
             return {"changes": listed}
         now, what = self._app.clock(), request.what
-        undone = await self._app.db.write(lambda tx: runs.undo_change(tx, what, now))
+        undone = await self._app.db.write(
+            lambda tx: runs.undo_change(tx, what, now, scope.project_ids)
+        )
         self._app.curator.on_written()
         self._app.guard.nudge()
         return {"undone": undone}

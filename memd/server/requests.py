@@ -587,8 +587,10 @@ class UndoConsolidationRequest(Request):
 
 
 class UndoRequest(Request):
-    """`memd/undo`: take back the change with this name, or the last one; or with `listed` only name the last ten."""
+    """`memd/undo`: take back the change with this name, or the last one of a project or all; with `listed` only name the last ten."""
 
+    project: ProjectFilter = "all"
+    directory: CallerDirectory = None
     what: Name | None = None
     listed: bool = False
 

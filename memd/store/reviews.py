@@ -4,6 +4,7 @@ A memory without a review waits in the inbox. What was rejected stays in the vau
 whatever says the same again is known. Below, the latest changes of any kind, as the tables that record them tell it.
 """
 
+import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -238,6 +239,7 @@ class Change:
     """`user`, `agent` or `memd`; empty where that is not recorded."""
 
 
+_OF_NO_PROJECT = "'consolidated', 'merged', 'switched', 'forgotten'"
 # What is recorded later in one transaction stands after what it brought with it.
 _CHANGES = """
 SELECT 'j' || id, iif(substr(reason, 1, length(?1)) = ?1, 'edited', 'judged'), at, newer_id, older_id, relation, who, 2
@@ -262,17 +264,24 @@ UNION ALL SELECT 'f' || at, 'forgotten', at, count(*), 0, '', 'user', 3 FROM for
 """
 
 
-def latest_changes(
-    tx: Connection, edited: str, undone: str, *, limit: int, name: str | None = None
+def latest_changes(  # what is looked for
+    tx: Connection,
+    edited: str,
+    undone: str,
+    *,
+    limit: int,
+    name: str | None = None,
+    project_ids: Sequence[int] | None = None,
 ) -> list[Change]:
-    """The latest changes that hold, the last first, or the one of this name.
+    """The latest changes that hold, the last first, or the one of this name; of these projects, and what is of none.
 
     A judgment whose reason begins with `edited` made an edit; one that begins with `undone` took something back.
     """
     columns = "name, kind, at, one, other, text, by, last"
     rows = tx.execute(
-        f"WITH changed ({columns}) AS ({_CHANGES}) SELECT * FROM changed WHERE ?3 IS NULL OR name = ?3"
-        " ORDER BY at DESC, last DESC, one DESC LIMIT ?4",
-        (edited, undone, name, limit),
+        f"WITH changed ({columns}) AS ({_CHANGES}) SELECT * FROM changed WHERE (?3 IS NULL OR name = ?3)"
+        f" AND (?5 IS NULL OR kind IN ({_OF_NO_PROJECT}) OR (SELECT project_id FROM summaries WHERE id = one)"
+        " IN (SELECT value FROM json_each(?5))) ORDER BY at DESC, last DESC, one DESC LIMIT ?4",
+        (edited, undone, name, limit, None if project_ids is None else json.dumps(project_ids)),
     )
     return [Change(*row[:7]) for row in rows]

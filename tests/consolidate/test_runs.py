@@ -1,11 +1,12 @@
 import pytest
 
+from memd.belief import supersede
 from memd.belief.compare import Agreement, Comparison, compare
 from memd.belief.decide import Decision
 from memd.consolidate import runs
 from memd.consolidate.runs import list_changes, parse_undo_target, undo_change
 from memd.errors import BadRequest, UnknownId
-from memd.models import EdgeType, Stance
+from memd.models import Authority, EdgeType, Stance
 from memd.store import judgments, links
 from tests.tables import every_row
 
@@ -87,7 +88,7 @@ def test_a_run_is_one_of_the_last_changes_until_nothing_of_it_holds(vault):
     assert (undone.name, vault.live()) == (f"r{second}", [a, b, c, d])
     undo(vault, f"{c},{d}")
     assert listed() == []
-    with pytest.raises(BadRequest, match="nothing was changed yet"):
+    with pytest.raises(BadRequest, match="nothing was changed here yet"):
         vault.db.write_now(lambda tx: undo_change(tx, None, vault.clock()))
 
 
@@ -104,3 +105,19 @@ def test_a_refused_undo_names_its_reason(vault):
         undo(vault, "r9")
     with pytest.raises(UnknownId, match="#99"):
         undo(vault, "99")
+
+
+def test_the_last_change_of_a_project_is_taken_back_and_that_of_another_stays(vault):
+    own = vault.project("/here")
+    here = vault.put("a", project_id=own)
+    there = vault.put("b", project_id=vault.project("/there"))
+    for number in (here, there):
+        one = vault.get(number)
+        vault.db.write_now(
+            lambda tx, one=one: supersede.pin(tx, one, Authority.USER_HAND, vault.clock())
+        )
+    undone = vault.db.write_now(lambda tx: undo_change(tx, None, vault.clock(), (own,)))
+    assert undone.name == f"p{here}"
+    assert vault.get(there).pinned_at is not None
+    with pytest.raises(BadRequest, match="nothing was changed here yet"):
+        vault.db.write_now(lambda tx: undo_change(tx, None, vault.clock(), (own,)))
