@@ -279,10 +279,9 @@ def _describe(one: Memory, terminal: Screen) -> Iterator[str]:
         yield from _wrap("said", text, width)
     if one["about"]:
         yield from _wrap("about", f"“{output.one_line(one['about'])}”", width)
-    if one["unproved"]:
-        yield from _wrap(
-            "quoted", f"“{output.one_line(one['unproved'])}”, which is not found", width
-        )
+    if one["quoted"]:
+        doubt = output.one_line(one.get("unproved") or "claimed, not proved")
+        yield from _wrap("quoted", f"“{output.one_line(one['quoted'])}”: {doubt}", width)
     if one["why"]:
         yield from _wrap("why", output.one_line(one["why"]), width)
     for check in one["checks"]:

@@ -237,7 +237,7 @@ def _describe_all(tx: Connection, found: list[Summary], now: int) -> list[JsonOb
                 "text": note.text,
                 "why": note.why,
                 "about": note.about,
-                "unproved": note.quoted,
+                "quoted": note.quoted,
                 "scope": describe_scope(one.tags),
                 "because": describe_making(one, session),
                 "checks": describe_checks(tx, one),
