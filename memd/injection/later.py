@@ -44,6 +44,8 @@ _WHOLE_WORDS_MAX = 60
 _CHARACTERS_MIN = 12
 _MATTER_MIN, _MATTER_SHARE = 1.0, 0.25
 """What two statements of one matter share at least: so many words, and this share of the earlier one's."""
+_SAME_MATTER = 0.5
+"""What two statements share at least, of what one or each is about, to be told of the same."""
 _VERB_WEIGHT = 0.5
 """What a verb of orders, or a day, counts: it says what is done or when, not with what."""
 _CHARACTERS_MAX = 160
@@ -214,9 +216,10 @@ def find_stated_later(
     """
 
     def rate(later: SaidSentence) -> float:
-        is_other = _gives_other_value(text, later.text) and _is_mostly_one_matter(text, later.text)
+        of_each = _measure_shared(text, later.text)
+        is_other = min(of_each) >= _SAME_MATTER and _gives_other_value(text, later.text)
+        is_likely = is_other or (later.session_id in quoting and max(of_each) >= _SAME_MATTER)
         own = rate_ending(later.text) if turns(later.text) else -math.inf
-        is_likely = is_other or later.session_id in quoting
         return max(own, ENDED_MIN if is_likely else -math.inf)
 
     return _choose_likeliest(rate, stated.list_about(text, at))
@@ -291,10 +294,11 @@ def _is_one_matter(mine: Mapping[str, float], others: Collection[str]) -> bool:
     return shared >= max(_MATTER_MIN, _MATTER_SHARE * sum(mine.values()))
 
 
-def _is_mostly_one_matter(earlier: str, later: str) -> bool:
-    """Return whether what two statements share is at least half of what each is about."""
+def _measure_shared(earlier: str, later: str) -> tuple[float, float]:
+    """What two statements share, of what each is about."""
     mine, other = _name_main_matter(earlier), name_matter(later)
-    return 2 * _sum_shared(mine, other) >= max(sum(mine.values()), sum(other.values()))
+    shared = _sum_shared(mine, other)
+    return shared / max(1.0, sum(mine.values())), shared / max(1.0, sum(other.values()))
 
 
 def _says_done(task: str, later: str) -> bool:
