@@ -11,7 +11,7 @@ import math
 from memd.belief import polarity
 from memd.belief.changes import says_turn
 from memd.belief.polarity import WORDS, list_folded
-from memd.text import content_stems, fold, words
+from memd.text import content_stems, first_word, fold, stem, words
 from memd.weights import list_runs, read_weights, weigh
 
 ENDING_MIN = 0.25
@@ -36,15 +36,26 @@ def rate_ending(text: str) -> float:
     return weigh(read_weights("memd.belief", "ending.json"), measure_ending(text))
 
 
-def is_said_against(quote: str, note: str, at: int, older: str, older_at: int) -> bool:
+def is_said_against(  # two statements, each with its time
+    quote: str, note: str, at: int, older: str, older_at: int, *, is_task: bool
+) -> bool:
     """Return whether a note and the user's words in it are about the matter of an earlier statement, and these turn or likely ended something.
 
-    They do not say that it ends: who quotes them does.
+    Of a task, also whether they say that it is done. They do not say that it ends: who quotes them does.
     """
     mine, known = frozenset(content_stems(f"{quote}\n{note}")), frozenset(content_stems(older))
     shared = len(mine & known)
     is_about = shared >= _MATTER_STEMS or (shared > 0 and 2 * shared >= len(known))
-    return at > older_at and is_about and (says_turn(quote) or rate_ending(quote) >= ENDED_MIN)
+    ends = says_turn(quote) or rate_ending(quote) >= ENDED_MIN
+    return at > older_at and is_about and (ends or (is_task and says_done(older, quote)))
+
+
+def says_done(task: str, later: str) -> bool:
+    """Return whether a later statement says that something is done, or has the past form of what a task begins with."""
+    verb = stem(fold(first_word(task)))
+    forms = [one for one in map(fold, words(later)) if stem(one) == verb]
+    is_past = any(one.endswith("ed") for one in forms)
+    return WORDS["is done"].search(later) is not None or is_past
 
 
 def turns(text: str) -> bool:

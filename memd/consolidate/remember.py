@@ -280,7 +280,14 @@ class _MemoryWriter:
             for one in known.values()
             if proof is not None
             and one.authority >= Authority.USER_TOLD
-            and is_said_against(proof.quote, self.memory.text, proof.at, one.title, one.at)
+            and is_said_against(
+                proof.quote,
+                self.memory.text,
+                proof.at,
+                one.title,
+                one.at,
+                is_task=one.kind is Kind.TASK,
+            )
         ]
 
     def _may_revive(self, known: Summary) -> bool:

@@ -12,7 +12,7 @@ from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
-from memd.belief.ending import ENDED_MIN, ENDING_MIN, rate_ending, turns
+from memd.belief.ending import ENDED_MIN, ENDING_MIN, rate_ending, says_done, turns
 from memd.belief.polarity import WORDS, is_negation, list_folded
 from memd.belief.withdrawal import RETRACTED_MIN, rate_retracted
 from memd.caches import cached
@@ -29,7 +29,7 @@ from memd.injection.learned import (
 )
 from memd.languages import detect_question_languages, detect_text_languages, is_function_word
 from memd.machine_text import is_machine_text
-from memd.text import first_word, fold, is_stop_word, normalised, one_line, stem, terms, words
+from memd.text import fold, is_stop_word, normalised, one_line, stem, terms, words
 
 ENDING_MAX = 4
 """Sentences that a start tells of what may have ended something."""
@@ -201,7 +201,7 @@ def find_later(
     """
 
     def rate(later: SaidSentence) -> float:
-        is_done = is_task and not asks_by_mark(later.text) and _says_done(text, later.text)
+        is_done = is_task and not asks_by_mark(later.text) and says_done(text, later.text)
         return max(rate_ending(later.text), ENDED_MIN if is_done else -math.inf)
 
     return _choose_likeliest(rate, said.list_about(text, at))
@@ -299,14 +299,6 @@ def _measure_shared(earlier: str, later: str) -> tuple[float, float]:
     mine, other = _name_main_matter(earlier), name_matter(later)
     shared = _sum_shared(mine, other)
     return shared / max(1.0, sum(mine.values())), shared / max(1.0, sum(other.values()))
-
-
-def _says_done(task: str, later: str) -> bool:
-    """Return whether a later statement says that something is done, or has the past form of what a task begins with."""
-    verb = stem(fold(first_word(task)))
-    forms = [one for one in map(fold, words(later)) if stem(one) == verb]
-    is_past = any(one.endswith("ed") for one in forms)
-    return WORDS["is done"].search(later) is not None or is_past
 
 
 def _gives_other_value(earlier: str, later: str) -> bool:

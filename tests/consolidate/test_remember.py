@@ -197,6 +197,27 @@ def test_values_that_were_judged_to_hold_beside_each_other_stay_so(vault, say, c
     assert set(third.superseded) == {old.id, new.id}
 
 
+def test_a_note_that_a_task_is_done_replaces_what_the_user_asked_to_be_reminded_of(
+    vault, say, clock
+):
+    task = vault.put(
+        "User: “Remind me to book the bus for the trip.”",
+        title="Book the bus for the trip",
+        kind=Kind.TASK,
+        authority=Authority.USER_PROMPT,
+    )
+    noted = say(
+        NewMemory(
+            "The bus for the trip is booked.",
+            project_key="/a",
+            authority=Authority.USER_TOLD,
+            proof=Proof(1, clock() + 86_400_000, "bus is booked"),
+            replaces=(task,),
+        )
+    )
+    assert noted.superseded == (task,)
+
+
 @pytest.mark.parametrize(
     ("quote", "days_later", "is_replaced"),
     [
