@@ -44,8 +44,8 @@ _WHOLE_WORDS_MAX = 60
 _CHARACTERS_MIN = 12
 _MATTER_MIN, _MATTER_SHARE = 1.0, 0.25
 """What two statements of one matter share at least: so many words, and this share of the earlier one's."""
-_SAME_MATTER = 0.5
-"""What two statements share at least, of what one or each is about, to be told of the same."""
+_SAME_MATTER, _NEAR_MATTER = 0.5, 0.33
+"""What two statements share at least of what each is about, if one gives another value, and if it quotes what ended something."""
 _VERB_WEIGHT = 0.5
 """What a verb of orders, or a day, counts: it says what is done or when, not with what."""
 _CHARACTERS_MAX = 160
@@ -201,8 +201,9 @@ def find_later(
     """
 
     def rate(later: SaidSentence) -> float:
-        is_done = is_task and not asks_by_mark(later.text) and says_done(text, later.text)
-        return max(rate_ending(later.text), ENDED_MIN if is_done else -math.inf)
+        likely = rate_ending(later.text)
+        is_done = not asks_by_mark(later.text) and says_done(text, later.text)
+        return max(likely, ENDED_MIN) if is_task and (is_done or likely >= ENDING_MIN) else likely
 
     return _choose_likeliest(rate, said.list_about(text, at))
 
@@ -216,9 +217,9 @@ def find_stated_later(
     """
 
     def rate(later: SaidSentence) -> float:
-        of_each = _measure_shared(text, later.text)
-        is_other = min(of_each) >= _SAME_MATTER and _gives_other_value(text, later.text)
-        is_likely = is_other or (later.session_id in quoting and max(of_each) >= _SAME_MATTER)
+        shared = min(_measure_shared(text, later.text))
+        is_other = shared >= _SAME_MATTER and _gives_other_value(text, later.text)
+        is_likely = is_other or (shared >= _NEAR_MATTER and later.session_id in quoting)
         own = rate_ending(later.text) if turns(later.text) else -math.inf
         return max(own, ENDED_MIN if is_likely else -math.inf)
 

@@ -8,7 +8,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
 from memd.belief.decide import changes_sentence
-from memd.belief.ending import ENDING_MIN, rate_ending
+from memd.belief.ending import QUOTED_MIN, rate_ending
 from memd.belief.notes import split_note
 from memd.belief.standing import PREFIX
 from memd.injection import spoken
@@ -74,7 +74,7 @@ def read_stated(memories: Iterable[ContextCandidate]) -> Stated:
         if is_followed(one) or quoted:
             found[one.id] = one
             titles.append(SaidSentence(note.text if note.heard else one.title, one.at, one.id))
-            if quoted and rate_ending(quoted) >= ENDING_MIN:
+            if quoted and rate_ending(quoted) >= QUOTED_MIN:
                 quoting.add(one.id)
     return Stated(found, read_later_words(tuple(titles)), quoting)
 
