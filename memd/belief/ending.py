@@ -9,7 +9,7 @@ import functools
 import math
 
 from memd.belief import polarity
-from memd.belief.changes import says_turn
+from memd.belief.changes import ADDS, says_turn
 from memd.belief.polarity import WORDS, list_folded
 from memd.text import content_stems, first_word, fold, stem, words
 from memd.weights import list_runs, read_weights, weigh
@@ -48,7 +48,7 @@ def is_said_against(  # two statements, each with its time
     mine, known = frozenset(content_stems(f"{quote}\n{note}")), frozenset(content_stems(older))
     shared = len(mine & known)
     is_about = shared >= _MATTER_STEMS or (shared > 0 and 2 * shared >= len(known))
-    ends = says_turn(quote) or rate_ending(quote) >= ENDED_MIN
+    ends = not ADDS.search(quote.lower()) and (says_turn(quote) or rate_ending(quote) >= ENDED_MIN)
     return at > older_at and is_about and (ends or (is_task and says_done(older, quote)))
 
 

@@ -226,6 +226,7 @@ def test_a_note_that_a_task_is_done_replaces_what_the_user_asked_to_be_reminded_
         ("Pull requests no longer wait for two reviewers.", -3, False),
         ("Find two reviewers for the pull request about the export.", 3, False),
         ("The parser is no longer slow.", 3, False),
+        ("Two reviewers look at pull requests of the docs now, too.", 3, False),
     ],
 )
 def test_a_note_replaces_the_users_earlier_word_only_if_his_later_words_turn_the_same_matter(
