@@ -39,7 +39,7 @@ _SWITCHES = frozenset(
     frozenset(map(word_key, pair.split("/"))) for pair in WORDS.list_words("switches")
 )
 ADDS = compile_lazily(
-    r"\b(?:also|too(?! \w)|additionally|as well|another|in addition|besides|auch|aussi|también)\b"
+    r"\b(?:also|too(?! (?!now\b)\w)|additionally|as well|another|in addition|besides|auch|aussi|también)\b"
 )
 """What says that the older value holds beside the newer one."""
 _SWITCH_KEYS = frozenset().union(*_SWITCHES)
