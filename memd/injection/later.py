@@ -202,7 +202,7 @@ def find_later(
 
     def rate(later: SaidSentence) -> float:
         likely = rate_ending(later.text)
-        is_done = not asks_by_mark(later.text) and says_done(text, later.text)
+        is_done = says_done(text, later.text)
         return max(likely, ENDED_MIN) if is_task and (is_done or likely >= ENDING_MIN) else likely
 
     return _choose_likeliest(rate, said.list_about(text, at))

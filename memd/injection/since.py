@@ -152,7 +152,7 @@ class LaterReader:
         """The last event that was looked at, and the one up to which all prompts are old."""
 
     async def mark_hits(self, db: Database, answer: Answer, now: int, asking: str) -> Answer:
-        """Mark the hits of which the user said something since, if nothing else is told against them.
+        """Mark the hits of which the user said something since, if nothing else is told against them, a later hit before its older.
 
         `asking`: the client's id of the session that asks; what was typed there last is the question.
         """
@@ -164,7 +164,7 @@ class LaterReader:
             replace(hit, said_since=told[number].tell())
             if (number := hit.summary.id) in told
             else hit
-            for hit in answer.hits
+            for hit in _put_newer_first(answer.hits, told)
         )
         first = hits[0].summary.id
         if answer.verdict == "found" and first in told:
@@ -263,6 +263,17 @@ def _find_kept(tx: Connection, one: Summary, kept: _ProjectWords) -> Since | Non
     if key not in kept.found:
         kept.found[key] = find_since(tx, one, kept.said, kept.stated)
     return kept.found[key]
+
+
+def _put_newer_first(hits: Sequence[Hit], told: Mapping[int, Since]) -> list[Hit]:
+    """Put the later memory that may put one out of force right before it."""
+    found = list(hits)
+    for number, since in told.items():
+        places = {hit.summary.id: place for place, hit in enumerate(found)}
+        newer = places.get(since.newer.id) if since.newer else None
+        if newer is not None and newer > places[number]:
+            found.insert(places[number], found.pop(newer))
+    return found
 
 
 def _is_plain(hit: Hit) -> bool:

@@ -69,12 +69,26 @@ class Relations:
             if _is_about_value(one, find_terms(one.older_id))
         }
         greater = {
-            n for one, others in self.against.items() for n in others if self._is_greater(n, one)
+            n
+            for one, others in self.against.items()
+            for n in others
+            if self._is_greater(n, one) or self._is_later_word(n, one)
         }
         return newer | greater
 
     def _is_greater(self, one: int, other: int) -> bool:
         return self.standings[one].rank > self.standings[other].rank
+
+    def _is_later_word(self, one: int, other: int) -> bool:
+        """Return whether both are the user's own word, nobody pinned the other, and this one is later."""
+        mine, others = self.standings[one], self.standings[other]
+        is_his = min(mine.height, others.height) >= Authority.USER_TOLD
+        return is_his and others.pinned_by is None and mine.at > others.at
+
+    def _leads(self, one: int, other: int) -> bool:
+        if self._is_later_word(one, other) or self._is_later_word(other, one):
+            return self._is_later_word(one, other)
+        return self._rank(one) > self._rank(other)
 
     def _rank(self, number: int) -> tuple[tuple[float, bool], int]:
         return self.standings[number].rank, self.standings[number].at
@@ -87,12 +101,12 @@ class Relations:
         )
 
     def find_greater(self, known: Collection[int]) -> list[Precedence]:
-        """The greater of two of these that contradict each other, before the lesser; of one authority the later."""
+        """The greater of two of these that contradict each other, before the lesser; of one authority, and of the user's words, the later."""
         return [
             (other, one, "authority" if self._is_greater(other, one) else "present")
             for one, others in self.against.items()
             for other in others
-            if one in known and other in known and self._rank(other) > self._rank(one)
+            if one in known and other in known and self._leads(other, one)
         ]
 
     def describe_contradictions(self) -> dict[int, str]:

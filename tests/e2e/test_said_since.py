@@ -152,6 +152,17 @@ def test_a_note_that_quotes_what_ended_something_is_told_beside_that_proved_or_n
     assert f"see #{noted}" in line or typed in line
 
 
+def test_a_note_that_quotes_what_ended_something_comes_before_the_older_hit(call, says):
+    says("Always keep the humidity in the vault between 45 and 55 percent.")
+    typed = "new insurance man was here, 40 to 50 it is from now on"
+    noted = says(typed).notes(
+        "The humidity has to stay between 40 and 50 in the vault.", kind="instruction", quote=typed
+    )
+    first, then = call("memd/search", query="percent of humidity in the vault always")["hits"]
+    assert first["id"] == noted
+    assert then["said_since"].startswith(f"see #{noted}")
+
+
 def test_a_note_on_the_same_matter_that_ends_nothing_is_not_told_so(says, since):
     says("Always keep the store room between 45 and 55 percent humidity.")
     typed = "the store room has a second door behind the shelf, add it to the plan"
