@@ -58,8 +58,13 @@ def _is_opening(text: str, start: int, end: int, word: Word) -> bool:
     What stands between says of what they are: "error code for the door", "code d'erreur de la porte".
     """
     line = max(text.rfind("\n", 0, start) + 1, start - LINE // 2)
-    before = text[line:start].lower().split()[-1:]
+    clause = text[max(line, *(text.rfind(sign, line, start) for sign in ".!?;")) : start].lower()
+    before = clause.split()[-1:]
     if any(_names_opening(one, word) for one in before):
+        return True
+    # "the wifi is called Kranich and the key is …"
+    goes_on = any(one.endswith(",") or among(word, "small", one) for one in before)
+    if goes_on and any(_names_opening(one.strip(","), word) for one in clause.split()[:-1]):
         return True
     if word.has_english and any(_is_noun(one, word) for one in before):
         return False
