@@ -48,7 +48,8 @@ def is_said_against(  # two statements, each with its time
     mine, known = frozenset(content_stems(f"{quote}\n{note}")), frozenset(content_stems(older))
     shared = len(mine & known)
     is_about = shared >= _MATTER_STEMS or (shared > 0 and 2 * shared >= len(known))
-    ends = not ADDS.search(quote.lower()) and (says_turn(quote) or rate_ending(quote) >= ENDED_MIN)
+    adds = any(one[0] != "another" for one in ADDS.finditer(quote.lower()))
+    ends = not adds and (says_turn(quote) or rate_ending(quote) >= ENDED_MIN)
     return at > older_at and is_about and (ends or (is_task and says_done(older, quote)))
 
 
@@ -56,7 +57,7 @@ def says_done(task: str, later: str) -> bool:
     """Return whether a later statement says that something is done, or has the past form of what a task begins with."""
     verb = stem(fold(first_word(task)))
     forms = [one for one in map(fold, words(later)) if stem(one) == verb]
-    is_past = any(one.endswith("ed") for one in forms)
+    is_past = any(one.endswith("ed") and one != fold(first_word(task)) for one in forms)
     return WORDS["is done"].search(later) is not None or is_past
 
 

@@ -52,16 +52,22 @@ def find_objection(voice: Authority, older: Summary, author: str = "") -> Object
     return None
 
 
+def is_later_word(mine: MemoryStanding, other: MemoryStanding) -> bool:
+    """Return whether both are the user's own word, nobody pinned either, and mine is later."""
+    is_his = min(mine.authority, other.authority) >= Authority.USER_TOLD
+    is_plain = not (mine.author or other.author or mine.pinned_by or other.pinned_by)
+    return is_his and is_plain and mine.at > other.at
+
+
 def describe_contradiction(mine: MemoryStanding, other: MemoryStanding) -> str:
     """Describe for one of two memories: `contradicts #9 (agent)`, or `contradicted by the later #7 (told)` if both are the user's word."""
     author = f"{other.author} of the team" if other.author else other.height.speaker
     pinned = ", pinned" if other.pinned_by is not None else ""
     named = f"#{other.id} ({author}{pinned})"
-    if min(mine.height, other.height) >= Authority.USER_TOLD and mine.at != other.at:
-        is_later = mine.at > other.at
-        return (
-            f"contradicts the earlier {named}" if is_later else f"contradicted by the later {named}"
-        )
+    if is_later_word(mine, other):
+        return f"contradicts the earlier {named}"
+    if is_later_word(other, mine):
+        return f"contradicted by the later {named}"
     is_greater = (mine.rank, mine.at, mine.id) > (other.rank, other.at, other.id)
     return f"{'contradicts' if is_greater else 'contradicted by'} {named}"
 

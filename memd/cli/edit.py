@@ -426,4 +426,4 @@ def _format_changes(changes: list[dict[str, Any]]) -> Iterator[str]:
         yield "nothing was changed here yet; --project all lists the changes of every project"
     else:
         undo = daemon_call.format_command("undo")
-        yield f"{undo} takes back the first, {undo} NAME any of them"
+        yield f"{undo} NAME takes one of them back"

@@ -57,7 +57,7 @@ from memd.models import (
     Tier,
     noted_rule,
 )
-from memd.store import ledger, links, projects, summaries
+from memd.store import ledger, links, projects, reviews, summaries
 from memd.store.database import Connection
 from memd.store.judgments import JUDGED_RULE, initial_confidence, stance_between
 from memd.text import digest, literal_form, normalised, storable
@@ -285,7 +285,7 @@ class _MemoryWriter:
                 self.memory.text,
                 proof.at,
                 one.title,
-                one.at,
+                reviews.read_stated_at(self.tx, one.id, one.at),
                 is_task=one.kind is Kind.TASK,
             )
         ]

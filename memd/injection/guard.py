@@ -26,10 +26,9 @@ from memd.injection.breaches import ToolCall, breaks, list_watched_words, needs,
 from memd.injection.injector import Injector
 from memd.injection.moments import InjectedContext, InjectionCandidate, InjectionMoment
 from memd.injection.page import clean_text
-from memd.injection.since import read_stated_at
 from memd.machine_text import OWN_REFUSAL
 from memd.models import GLOBAL_PROJECT, Authority, EventKind, NewEvent, Session
-from memd.store import events, projects, usage
+from memd.store import events, projects, reviews, usage
 from memd.store.database import Connection, Database
 from memd.text import one_line, unique
 from memd.time_expressions import format_time
@@ -221,7 +220,7 @@ class RuleGuard:
             return False
         return await self.db.read(
             lambda tx: (
-                read_stated_at(tx, one) == one.at
+                reviews.read_stated_at(tx, one.id, one.at) == one.at
                 and spoken.is_taken_back(tx, one.title, one.session_id, one.at)
             )
         )

@@ -79,6 +79,8 @@ class LaterWords:
     places: Mapping[str, Sequence[int]]
     following: Mapping[tuple[int, int], SaidSentence]
     """(session, time) of a prompt → the next one in its session."""
+    is_stated: bool = False
+    """Whether it is of statements, each of which is read whole."""
 
     def find_taken_back(self, text: str, session_id: int | None, at: int) -> SaidSentence | None:
         """The next prompt after the one that said a sentence, as it begins, if that likely takes it back; None if not."""
@@ -94,7 +96,8 @@ class LaterWords:
         for place in sorted({place for one in telling for place in found[one]}):
             prompt, whole = self.prompts[place]
             if prompt.at > at and _is_one_matter(mine, whole):
-                for part, matter in _split_prompt(prompt.text):
+                parts = ((prompt.text, whole),) if self.is_stated else _read_parts(prompt.text)
+                for part, matter in parts:
                     is_about = not telling.isdisjoint(matter) and _is_one_matter(mine, matter)
                     if is_about and again not in normalised(part):
                         yield replace(prompt, text=part)
@@ -124,8 +127,8 @@ def read_taken_back(text: str, new: SaidSentence) -> SaidSentence | None:
 
 
 @functools.lru_cache(_VAULTS_CACHED)
-def read_later_words(prompts: tuple[SaidSentence, ...]) -> LaterWords:
-    """Read the user's own words in these prompts."""
+def read_later_words(prompts: tuple[SaidSentence, ...], *, is_stated: bool = False) -> LaterWords:
+    """Read the user's own words in these prompts, or statements."""
     read = [(one, _read_matter(one.text)) for one in prompts]
     places: dict[str, list[int]] = defaultdict(list)
     for place, (_, matter) in enumerate(read):
@@ -137,12 +140,12 @@ def read_later_words(prompts: tuple[SaidSentence, ...]) -> LaterWords:
         for one, new in itertools.pairwise(ordered)
         if one.session_id == new.session_id
     }
-    return LaterWords(read, dict(places), following)
+    return LaterWords(read, dict(places), following, is_stated)
 
 
 @functools.lru_cache(_PROMPTS_CACHED)
 def _read_matter(prompt: str) -> Mapping[str, float]:
-    """The matter of a prompt. What is kept of prompts and pairs stays when the other caches are emptied: each start asks for the same."""
+    """The matter of a prompt. What is kept of prompts stays when the other caches are emptied: each start asks for the same."""
     is_read = len(prompt) <= PROMPT_CHARACTERS_MAX and not is_machine_text(prompt)
     return name_matter(prompt) if is_read else {}
 
@@ -187,7 +190,7 @@ def rate_prompt(prompt: str) -> tuple[float, str]:
 
 
 @functools.lru_cache(_PROMPTS_CACHED)
-def _split_prompt(prompt: str) -> tuple[tuple[str, Mapping[str, float]], ...]:
+def _read_parts(prompt: str) -> tuple[tuple[str, Mapping[str, float]], ...]:
     """The parts of a prompt that are read alone with their matter; kept like the above."""
     return tuple((part, name_matter(part)) for part in split_prompt(prompt))
 
@@ -213,7 +216,7 @@ def find_stated_later(
 ) -> SaidSentence | None:
     """The same among statements that stand: one says that something turned, gives another value or quotes what likely ended something.
 
-    `quoting`: the sessions of those that quote such words.
+    `quoting`: the numbers, as sessions, of those that quote such words.
     """
 
     def rate(later: SaidSentence) -> float:
@@ -237,18 +240,26 @@ def _choose_likeliest(
 
 
 def choose_ending(
-    prompts: Iterable[SaidSentence], standing: Iterable[str], known: Sequence[str], limit: int
+    prompts: Iterable[SaidSentence],
+    standing: Iterable[tuple[str, int]],
+    known: Sequence[str],
+    limit: int,
 ) -> tuple[SaidSentence, ...]:
-    """Choose what may have ended one of the titles that stand from these prompts, latest first.
+    """Choose what may have ended one of the titles that stand, each with its time, from these prompts, latest first.
 
     It shares a word with one of them, as nine in ten that end something do and less than half of the others, and is not
     known yet; the likeliest come first.
     """
-    matter = set(itertools.chain.from_iterable(map(name_matter, standing)))
+    earliest: dict[str, int] = {}
+    for title, at in standing:
+        for term in name_matter(title):
+            earliest[term] = min(at, earliest.get(term, at))
     rated = []
     for place, one in enumerate(itertools.islice(prompts, _PROMPTS_MAX)):
         likely, text = rate_prompt(one.text)
-        is_likely = likely >= ENDING_MIN and not matter.isdisjoint(name_matter(text))
+        is_likely = likely >= ENDING_MIN and any(
+            earliest.get(term, one.at) < one.at for term in name_matter(text)
+        )
         if is_likely and not is_told(text, known):
             found = replace(one, text=one_line(text, SAID_CHARACTERS_MAX), may_end=True)
             rated.append((likely - _RECENCY * math.log1p(place), found))

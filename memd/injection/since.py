@@ -57,7 +57,7 @@ class Since:
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """What the user stated of a project that stands: its titles as what was said, each in a session of its memory's number."""
+    """What the user stated of a project that stands, and notes that quote him: titles as what was said, the memory's number as session."""
 
     memories: Mapping[int, ContextCandidate]
     titles: LaterWords
@@ -76,18 +76,12 @@ def read_stated(memories: Iterable[ContextCandidate]) -> Stated:
             titles.append(SaidSentence(note.text if note.heard else one.title, one.at, one.id))
             if quoted and rate_ending(quoted) >= QUOTED_MIN:
                 quoting.add(one.id)
-    return Stated(found, read_later_words(tuple(titles)), quoting)
+    return Stated(found, read_later_words(tuple(titles), is_stated=True), quoting)
 
 
 def is_followed(one: Summary | ContextCandidate) -> bool:
     """Return whether a memory is what the user stated, of a kind that stands until he says otherwise."""
     return one.authority >= Authority.USER_TOLD and one.kind in STANDING_KINDS
-
-
-def read_stated_at(tx: Connection, one: Summary | ContextCandidate) -> int:
-    """When the user last stood by a memory: when it was stated, or when he kept it in a review."""
-    review = reviews.read_review(tx, one.id)
-    return max(one.at, review.at) if review and review.verdict == "kept" else one.at
 
 
 def find_since(
@@ -97,7 +91,7 @@ def find_since(
 
     If he kept it in a review, only what came after that.
     """
-    at = read_stated_at(tx, one)
+    at = reviews.read_stated_at(tx, one.id, one.at)
     new = spoken.find_otherwise(SaidSentence(one.title, at), said)
     new = new or find_later(one.title, at, said, is_task=one.kind is Kind.TASK)
     if new is None and at == one.at:
@@ -209,7 +203,10 @@ class LaterReader:
             kept = self._kept.get(one.project_id)
             is_current = kept is not None and kept.version == version
             known = kept.found if kept and is_current else {}
-            if not may_read and (one.id, one.title, read_stated_at(tx, one)) not in known:
+            if (
+                not may_read
+                and (one.id, one.title, reviews.read_stated_at(tx, one.id, one.at)) not in known
+            ):
                 return None
             if kept is None or not is_current:
                 kept = self._read_project(tx, one.project_id, version, last, now)
@@ -259,7 +256,7 @@ class LaterReader:
 
 
 def _find_kept(tx: Connection, one: Summary, kept: _ProjectWords) -> Since | None:
-    key = one.id, one.title, read_stated_at(tx, one)
+    key = one.id, one.title, reviews.read_stated_at(tx, one.id, one.at)
     if key not in kept.found:
         kept.found[key] = find_since(tx, one, kept.said, kept.stated)
     return kept.found[key]
@@ -270,7 +267,7 @@ def _put_newer_first(hits: Sequence[Hit], told: Mapping[int, Since]) -> list[Hit
     found = list(hits)
     for number, since in told.items():
         places = {hit.summary.id: place for place, hit in enumerate(found)}
-        newer = places.get(since.newer.id) if since.newer else None
+        newer = places.get(since.newer.id) if since.newer and is_followed(since.newer) else None
         if newer is not None and newer > places[number]:
             found.insert(places[number], found.pop(newer))
     return found

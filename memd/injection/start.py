@@ -17,7 +17,7 @@ from typing import Literal
 
 from memd.belief.changes import StandingStatement, find_corrections, find_outdated
 from memd.belief.notes import split_note
-from memd.belief.standing import describe_contradiction, find_other_scope
+from memd.belief.standing import describe_contradiction, find_other_scope, is_later_word
 from memd.belief.values import describe_line, find_line, read_set_values
 from memd.distill.proof.reopening import leave_passed
 from memd.injection import lines, spoken
@@ -37,7 +37,7 @@ from memd.models import (
     Session,
     Summary,
 )
-from memd.store import events, judgments, projects, session_context, usage
+from memd.store import events, judgments, projects, reviews, session_context, usage
 from memd.store.database import Connection
 from memd.store.types import ContextCandidate
 from memd.text import unique
@@ -232,7 +232,7 @@ def read_candidates(
     if is_first and here.project is not None and (late or stands):
         besides = here.session.id if here.session else None
         typed = spoken.read_later_prompts(tx, here.project.id, besides, now)
-        ended = _choose_ending(tx, here.project.id, typed, allowed, left_out, now)
+        ended = _choose_ending(tx, here.project.id, typed, allowed, left_out)
         ended = tuple(one for one in ended if not guides.say(one.text))
         said = read_later_words(typed)
         allowed = tell_since(tx, here.project.id, said, allowed)
@@ -248,15 +248,13 @@ def _choose_ending(
     typed: Sequence[SaidSentence],
     groups: Sequence[CandidateGroup],
     left_out: Sequence[CandidateChoice],
-    now: int,
 ) -> tuple[SaidSentence, ...]:
     """Choose what the user typed that may have ended something that stands here and is older."""
     stand = [one for group in groups for one in group.candidates if one.kind in STANDING_KINDS]
-    since = min((one.at for one in stand), default=now)
+    stated = [(one.title, reviews.read_stated_at(tx, one.id, one.at)) for one in stand]
     unfit = [one.candidate for one in left_out if one.candidate.kind in STANDING_KINDS]
     known = [f"{one.title} {one.body}" for one in (*stand, *unfit)]
-    later = (one for one in typed if one.at > since)
-    chosen = choose_ending(later, [one.title for one in stand], known, ENDING_MAX)
+    chosen = choose_ending(typed, stated, known, ENDING_MAX)
     return spoken.leave_rejected(tx, chosen, project_id)
 
 
@@ -446,6 +444,8 @@ def _read_project_groups(
     failures = session_context.open_failures(tx, ids, since, now, _CANDIDATES_MAX)
     outcomes = _read_outcomes(tx, here, now)
     rules = (*(one for one in instead if one.kind in RULE_KINDS), *read_rules(tx, here, now))
+    told = {one.id for one in instead}
+    outcomes = tuple(one for one in outcomes if one.id not in told)
     stood = lines.drop_turned(outcomes, (*rules, *decisions, *known))
     work = _once_each(
         (*failures, *_drop_passed(tx, here, lines.gather_open(lines.drop_done(stood))))
@@ -530,6 +530,7 @@ def _read_caveats(
             other
             for other in against.get(one.id, ())
             if standings[other].rank > standings[one.id].rank
+            and not is_later_word(standings[one.id], standings[other])
         )
         return replace(
             one, caveat="; ".join(filter(None, unique(said))), overruled_by=tuple(overruled)

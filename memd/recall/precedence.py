@@ -1,7 +1,7 @@
 """Precedence of memories in an answer over others that match better.
 
 Of two memories of which one replaces a value of the other, what holds comes first; asked for what was before, the other does.
-Of two that contradict each other the greater authority comes first. The first of the two gets a part of the score, `present`,
+Of two that contradict each other the greater authority comes first, of the user's own words the later. The first of the two gets a part of the score, `present`,
 `former` or `authority`, that lifts it just above the other; if no retriever found it, it is brought along.
 """
 
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 
 from memd.belief.changes import StandingStatement, find_corrections
 from memd.belief.decide import CLAIM_KINDS, VALUE_KINDS
-from memd.belief.standing import describe_contradiction
+from memd.belief.standing import describe_contradiction, is_later_word
 from memd.belief.values import (
     ReplacedValue,
     SetValues,
@@ -80,15 +80,12 @@ class Relations:
         return self.standings[one].rank > self.standings[other].rank
 
     def _is_later_word(self, one: int, other: int) -> bool:
-        """Return whether both are the user's own word, nobody pinned the other, and this one is later."""
-        mine, others = self.standings[one], self.standings[other]
-        is_his = min(mine.height, others.height) >= Authority.USER_TOLD
-        return is_his and others.pinned_by is None and mine.at > others.at
+        return is_later_word(self.standings[one], self.standings[other])
 
     def _leads(self, one: int, other: int) -> bool:
-        if self._is_later_word(one, other) or self._is_later_word(other, one):
-            return self._is_later_word(one, other)
-        return self._rank(one) > self._rank(other)
+        if self._is_later_word(other, one):
+            return False
+        return self._is_later_word(one, other) or self._rank(one) > self._rank(other)
 
     def _rank(self, number: int) -> tuple[tuple[float, bool], int]:
         return self.standings[number].rank, self.standings[number].at

@@ -67,6 +67,12 @@ def read_review(tx: Connection, summary_id: int) -> Review | None:
     return fetch_first(tx, Review, "SELECT * FROM reviews WHERE summary_id = ?", (summary_id,))
 
 
+def read_stated_at(tx: Connection, summary_id: int, at: int) -> int:
+    """Return when the user last stood by a memory: when it was stated, or when he kept it in a review."""
+    review = read_review(tx, summary_id)
+    return max(at, review.at) if review and review.verdict == "kept" else at
+
+
 def put_review(tx: Connection, review: Review) -> None:
     """Write a review in the place of any other of its memory, which starts again as one that is not used."""
     tx.execute("UPDATE uses SET ignored = 0 WHERE summary_id = ?", (review.summary_id,))
@@ -239,7 +245,12 @@ class Change:
     """`user`, `agent` or `memd`; empty where that is not recorded."""
 
 
-_OF_NO_PROJECT = "'consolidated', 'merged', 'switched', 'forgotten'"
+_IS_OF_PROJECTS = (
+    "(kind IN ('merged', 'switched', 'forgotten') OR EXISTS (SELECT 1 FROM summaries s JOIN json_each(?5) p"
+    " ON s.project_id = p.value WHERE s.id IN (SELECT one WHERE kind <> 'consolidated' UNION ALL"
+    " SELECT newer_id FROM supersessions WHERE kind = 'consolidated' AND run = one)))"
+)
+"""What was merged, switched or forgotten is of no one project; a run is of those in which it hid something."""
 # What is recorded later in one transaction stands after what it brought with it.
 _CHANGES = """
 SELECT 'j' || id, iif(substr(reason, 1, length(?1)) = ?1, 'edited', 'judged'), at, newer_id, older_id, relation, who, 2
@@ -273,15 +284,14 @@ def latest_changes(  # what is looked for
     name: str | None = None,
     project_ids: Sequence[int] | None = None,
 ) -> list[Change]:
-    """The latest changes that hold, the last first, or the one of this name; of these projects, and what is of none.
+    """The latest changes that hold, the last first, or the one of this name; or of these projects.
 
     A judgment whose reason begins with `edited` made an edit; one that begins with `undone` took something back.
     """
     columns = "name, kind, at, one, other, text, by, last"
     rows = tx.execute(
         f"WITH changed ({columns}) AS ({_CHANGES}) SELECT * FROM changed WHERE (?3 IS NULL OR name = ?3)"
-        f" AND (?5 IS NULL OR kind IN ({_OF_NO_PROJECT}) OR (SELECT project_id FROM summaries WHERE id = one)"
-        " IN (SELECT value FROM json_each(?5))) ORDER BY at DESC, last DESC, one DESC LIMIT ?4",
+        f" AND (?5 IS NULL OR {_IS_OF_PROJECTS}) ORDER BY at DESC, last DESC, one DESC LIMIT ?4",
         (edited, undone, name, limit, None if project_ids is None else json.dumps(project_ids)),
     )
     return [Change(*row[:7]) for row in rows]

@@ -54,6 +54,8 @@ _OUTCOME_KINDS = (Kind.CHANGE, Kind.FIX)
 """Kinds of a turn that changed something."""
 _OUTCOMES_READ_MAX = 60
 _FILES_MAX = 20
+_JUDGED_MAX = 50
+"""Judgments of a project, the latest, by which one memory is told in the place of another."""
 # Found in a mapping in a fraction of the time that the enumeration takes to find its member.
 _KINDS = {kind.value: kind for kind in Kind}
 COMMITS = re.compile(rf"^{COMMITTED}(.+)$", re.MULTILINE)
@@ -266,8 +268,9 @@ def judged_instead(
         tx,
         "SELECT j.newer_id, o.kind FROM judgments j JOIN summaries o ON o.id = j.older_id"
         " JOIN summaries n ON n.id = j.newer_id WHERE j.relation = 'supersedes' AND j.undone_at IS NULL"
-        f" AND o.project_id IN ({marks(project_ids)}) AND o.kind IN ({marks(kinds)}) AND n.kind NOT IN ({marks(kinds)})",
-        (*project_ids, *kinds, *kinds),
+        f" AND o.project_id IN ({marks(project_ids)}) AND o.kind IN ({marks(kinds)}) AND n.kind NOT IN ({marks(kinds)})"
+        " ORDER BY j.at DESC LIMIT ?",
+        (*project_ids, *kinds, *kinds, _JUDGED_MAX),
     )
     kind_of = {number: _KINDS[kind] for number, kind in rows}
     found = candidates_by_ids(tx, list(kind_of), now)

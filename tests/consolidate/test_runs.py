@@ -121,3 +121,14 @@ def test_the_last_change_of_a_project_is_taken_back_and_that_of_another_stays(va
     assert vault.get(there).pinned_at is not None
     with pytest.raises(BadRequest, match="nothing was changed here yet"):
         vault.db.write_now(lambda tx: undo_change(tx, None, vault.clock(), (own,)))
+
+
+def test_a_run_is_a_change_of_the_projects_in_which_it_hid_something(vault):
+    own, other = vault.project("/here"), vault.project("/there")
+    a, b = (vault.put(text, project_id=own) for text in "ab")
+    run, _ = write(vault, same(b, a))
+    listed = [
+        [one.name for one in vault.db.read_now(lambda tx, n=n: list_changes(tx, 10, (n,)))]
+        for n in (own, other)
+    ]
+    assert listed == [[f"r{run}"], []]

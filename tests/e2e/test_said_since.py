@@ -172,12 +172,16 @@ def test_a_note_on_the_same_matter_that_ends_nothing_is_not_told_so(says, since)
 
 def test_what_the_user_keeps_in_a_review_holds_until_later_words(says, call, since, shared_daemon):
     says(RULE)
+    says("insurer came round, horses are allowed a new coat of paint from now on")
+    assert "horses are allowed a new coat" in call("memd/context")["text"]
     says(LATER)
     (hit,) = call("memd/search", query="may I repaint the carousel horses?")["hits"]
     assert hit["said_since"]
     assert shared_daemon.run("review", "--keep", str(hit["id"])).returncode == 0
     assert since("may I repaint the carousel horses?") == []
-    assert "he said since" not in call("memd/context")["text"]
+    told = call("memd/context")["text"]
+    assert "he said since" not in told
+    assert "may end something above" not in told
     again = "the carousel horses may be repainted after all, the paint came"
     says(again)
     assert since("may I repaint the carousel horses?") == [f"he said since: “{again}”"]

@@ -52,25 +52,15 @@ def find_opening_words(reading: Reading) -> Iterator[tuple[int, int, Word]]:
                 yield at, end, word
 
 
-def _is_named_before(text: str, line: int, start: int, word: Word) -> bool:
-    """Return whether what it opens is the word before, or stands earlier: "the wifi is called Kranich and the key is …"."""
-    sentence = max(line, *(text.rfind(sign, line, start) for sign in ".!?;"))
-    *earlier, last = ["", *text[sentence:start].lower().split()]
-    goes_on = last.endswith(",") or among(word, "small", last)
-    return _names_opening(last, word) or (
-        goes_on and any(_names_opening(one.strip(","), word) for one in earlier)
-    )
-
-
 def _is_opening(text: str, start: int, end: int, word: Word) -> bool:
     """Return whether what a code or a key opens is named beside it, or a secret was told before it in the line.
 
     What stands between says of what they are: "error code for the door", "code d'erreur de la porte".
     """
     line = max(text.rfind("\n", 0, start) + 1, start - LINE // 2)
-    if _is_named_before(text, line, start, word):
-        return True
     before = text[line:start].lower().split()[-1:]
+    if any(_names_opening(one, word) for one in before):
+        return True
     if word.has_english and any(_is_noun(one, word) for one in before):
         return False
     of = has_noun = False
