@@ -227,7 +227,7 @@ def undo_change(
     found = _read(tx, 1, name, None if name else project_ids)
     if not found:
         raise BadRequest(
-            "nothing was changed here yet that could be undone"
+            "nothing was changed here yet that could be undone; `memd undo --project all` takes back the last change of any project"
             if name is None
             else f"there is no change {name!r} that holds; `memd undo --list` names the last ten"
         )

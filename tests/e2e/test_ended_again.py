@@ -12,6 +12,16 @@ def titles(call):
     return ask
 
 
+@pytest.fixture
+def undo(shared_daemon, place):
+    """`memd undo` in the test's place; what it says."""
+
+    def run():
+        return shared_daemon.run("undo", "--project", place).stdout.decode()
+
+    return run
+
+
 CASES = [
     ("Never water the orchids on Sundays!", "Watering the orchids on Sundays is fine from now on."),
     ("Always write the minutes in Latin!", "Stop writing the minutes in Latin."),
@@ -19,8 +29,8 @@ CASES = [
 
 
 @pytest.mark.parametrize(("rule", "later"), CASES)
-def test_one_undo_lets_the_old_hold_and_takes_away_what_ended_it(
-    shared_daemon, says, call, titles, rule, later
+def test_one_undo_lets_the_old_hold_and_takes_away_what_ended_it(  # noqa: PLR0917  # cases and fixtures
+    shared_daemon, says, call, titles, undo, rule, later
 ):
     says(rule)
     says(later)
@@ -30,7 +40,7 @@ def test_one_undo_lets_the_old_hold_and_takes_away_what_ended_it(
     )
     number, ending = ended["id"], ended["superseded_by"]
     told = call("memd/get", ids=[ending])["memories"][0]["title"]
-    said = shared_daemon.run("undo").stdout.decode()
+    said = undo()
     assert f"#{number} is shown again instead of #{ending}" in said
 
     def check():
@@ -61,7 +71,7 @@ def test_one_undo_lets_the_old_hold_and_takes_away_what_ended_it(
     assert call("memd/why", id=ending)["verdict"] == "current"
     assert f"user: {rule}" not in call("memd/context")["text"]
     assert set(titles(rule)) == {told}
-    shared_daemon.run("undo")
+    undo()
     check()
     call("memd/judge", id=ending, relation="compatible", other=number)
     check()
