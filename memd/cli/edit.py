@@ -423,7 +423,7 @@ def _format_changes(changes: list[dict[str, Any]]) -> Iterator[str]:
         effect = one["effect"] or f"cannot be undone: {daemon_call.insert_vault(one['refusal'])}"
         yield f"    undo: {output.one_line(effect)}"
     if not changes:
-        yield "nothing was changed here yet; --project all lists the changes of every project"
+        yield "nothing was changed here yet (--project all: in every project)"
     else:
         undo = daemon_call.format_command("undo")
         yield f"{undo} NAME takes one of them back"

@@ -226,8 +226,9 @@ def undo_change(
     """Take back the last change of these projects or all, or the one of this name. BadRequest if that is impossible, with what to do."""
     found = _read(tx, 1, name, None if name else project_ids)
     if not found:
+        elsewhere = "; `memd undo --project all` looks in every project" if project_ids else ""
         raise BadRequest(
-            "nothing was changed here yet that could be undone; `memd undo --project all` takes back the last change of any project"
+            f"nothing was changed here yet that could be undone{elsewhere}"
             if name is None
             else f"there is no change {name!r} that holds; `memd undo --list` names the last ten"
         )

@@ -254,8 +254,10 @@ def choose_ending(
     for title, at in standing:
         for term in name_matter(title):
             earliest[term] = min(at, earliest.get(term, at))
+    since = min(earliest.values(), default=math.inf)
+    later = (one for one in prompts if one.at > since)
     rated = []
-    for place, one in enumerate(itertools.islice(prompts, _PROMPTS_MAX)):
+    for place, one in enumerate(itertools.islice(later, _PROMPTS_MAX)):
         likely, text = rate_prompt(one.text)
         is_likely = likely >= ENDING_MIN and any(
             earliest.get(term, one.at) < one.at for term in name_matter(text)

@@ -202,21 +202,18 @@ class LaterReader:
         for one in memories:
             kept = self._kept.get(one.project_id)
             is_current = kept is not None and kept.version == version
-            known = kept.found if kept and is_current else {}
-            if (
-                not may_read
-                and (one.id, one.title, reviews.read_stated_at(tx, one.id, one.at)) not in known
-            ):
+            key = one.id, one.title, reviews.read_stated_at(tx, one.id, one.at)
+            if not may_read and not (kept and is_current and key in kept.found):
                 return None
             if kept is None or not is_current:
                 kept = self._read_project(tx, one.project_id, version, last, now)
-            since = _find_kept(tx, one, kept)
+            since = _find_kept(tx, one, key, kept)
             if since is not None and not _holds(tx, since, kept, one.project_id, now):
                 self._kept.pop(one.project_id, None)
                 if not may_read:
                     return None
                 kept = self._read_project(tx, one.project_id, version, last, now)
-                since = _find_kept(tx, one, kept)
+                since = _find_kept(tx, one, key, kept)
             if (
                 since is not None
                 and since.said is not None
@@ -255,8 +252,9 @@ class LaterReader:
         return new
 
 
-def _find_kept(tx: Connection, one: Summary, kept: _ProjectWords) -> Since | None:
-    key = one.id, one.title, reviews.read_stated_at(tx, one.id, one.at)
+def _find_kept(
+    tx: Connection, one: Summary, key: tuple[int, str, int], kept: _ProjectWords
+) -> Since | None:
     if key not in kept.found:
         kept.found[key] = find_since(tx, one, kept.said, kept.stated)
     return kept.found[key]

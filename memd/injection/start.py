@@ -39,7 +39,7 @@ from memd.models import (
 )
 from memd.store import events, judgments, projects, reviews, session_context, usage
 from memd.store.database import Connection
-from memd.store.types import ContextCandidate
+from memd.store.types import ContextCandidate, MemoryStanding
 from memd.text import unique
 
 RULES_HEADING = "Rules"
@@ -478,6 +478,11 @@ def _drop_passed(
     ]
 
 
+def _overrules(other: MemoryStanding, one: MemoryStanding) -> bool:
+    """Return whether a memory that contradicts another is the greater word, and not an earlier one of the user's."""
+    return other.rank > one.rank and not is_later_word(one, other)
+
+
 def _read_caveats(
     tx: Connection, here: SessionState, groups: Sequence[CandidateGroup], now: int
 ) -> tuple[list[CandidateGroup], Mapping[int, str]]:
@@ -526,15 +531,9 @@ def _read_caveats(
                 -_CAVEATS_MAX:
             ]
         ]
-        overruled = (
-            other
-            for other in against.get(one.id, ())
-            if standings[other].rank > standings[one.id].rank
-            and not is_later_word(standings[one.id], standings[other])
-        )
-        return replace(
-            one, caveat="; ".join(filter(None, unique(said))), overruled_by=tuple(overruled)
-        )
+        others = (standings[other] for other in against.get(one.id, ()))
+        overruled = tuple(other.id for other in others if _overrules(other, standings[one.id]))
+        return replace(one, caveat="; ".join(filter(None, unique(said))), overruled_by=overruled)
 
     def complete(group: CandidateGroup) -> CandidateGroup:
         own = {one.id for one in group.candidates}

@@ -1,8 +1,8 @@
 """Precedence of memories in an answer over others that match better.
 
 Of two memories of which one replaces a value of the other, what holds comes first; asked for what was before, the other does.
-Of two that contradict each other the greater authority comes first, of the user's own words the later. The first of the two gets a part of the score, `present`,
-`former` or `authority`, that lifts it just above the other; if no retriever found it, it is brought along.
+Of two that contradict each other the greater authority comes first, of the user's own words the later. The first of the two gets a
+part of the score, `present`, `former` or `authority`, that lifts it just above the other; if no retriever found it, it is brought along.
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -98,7 +98,7 @@ class Relations:
         )
 
     def find_greater(self, known: Collection[int]) -> list[Precedence]:
-        """The greater of two of these that contradict each other, before the lesser; of one authority, and of the user's words, the later."""
+        """The greater of two of these that contradict each other, before the lesser; of one authority or both the user's, the later."""
         return [
             (other, one, "authority" if self._is_greater(other, one) else "present")
             for one, others in self.against.items()

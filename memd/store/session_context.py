@@ -266,8 +266,8 @@ def judged_instead(
     """Return what somebody judged to supersede a memory of these kinds and is of none itself, each as one of that kind."""
     rows = fetch_all(
         tx,
-        "SELECT j.newer_id, o.kind FROM judgments j JOIN summaries o ON o.id = j.older_id"
-        " JOIN summaries n ON n.id = j.newer_id WHERE j.relation = 'supersedes' AND j.undone_at IS NULL"
+        "SELECT j.newer_id, o.kind FROM judgments j CROSS JOIN summaries o ON o.id = j.older_id"
+        " CROSS JOIN summaries n ON n.id = j.newer_id WHERE j.relation = 'supersedes' AND j.undone_at IS NULL"
         f" AND o.project_id IN ({marks(project_ids)}) AND o.kind IN ({marks(kinds)}) AND n.kind NOT IN ({marks(kinds)})"
         " ORDER BY j.at DESC LIMIT ?",
         (*project_ids, *kinds, *kinds, _JUDGED_MAX),
