@@ -135,32 +135,46 @@ def test_words_that_came_later_are_told_at_the_next_search_also_behind_a_later_m
     assert "he said since: “the ferry is washed on fridays now”" in since(question)
 
 
-def test_a_note_that_quotes_what_ended_something_is_told_beside_that_proved_or_not(
-    call, says, since
+@pytest.fixture
+def agent_notes(shared_daemon, place):
+    """What `mem_remember` answers an agent of a session."""
+
+    def note(session, **fields):
+        async def ask():
+            proxy = stdio_proxy(shared_daemon)
+            env = {**(proxy.env or {}), "CLAUDE_CODE_SESSION_ID": session.key}
+            async with ToolClient(proxy.model_copy(update={"cwd": place, "env": env})) as client:
+                return (await client.call_tool("mem_remember", fields)).structured_content
+
+        return anyio.run(ask)
+
+    return note
+
+
+HUMIDITY = "Always keep the humidity in the vault between 45 and 55 percent."
+INSURANCE = "new insurance man was here, 40 to 50 it is from now on"
+
+
+def test_a_refused_note_that_quotes_what_ended_something_is_told_beside_that_and_stays_behind_it(
+    call, says, agent_notes
 ):
-    says("Always keep the store room between 45 and 55 percent humidity.")
-    typed = "new insurance man was here: 40 to 50 for the store room"
-    noted = says(typed).notes(
-        "Humidity in the store room has to stay between 40 and 50, as the insurance wants it.",
-        kind="instruction", quote=typed,
-    )  # fmt: skip
-    (told,) = since("which humidity for the store room?")
-    assert told.startswith((f"see #{noted}", f"he said since: “{typed}”"))
-    (line,) = (
-        one for one in call("memd/context")["text"].splitlines() if "between 45 and 55" in one
-    )
-    assert f"see #{noted}" in line or typed in line
+    says(HUMIDITY)
+    text = "The humidity in the vault must never be measured again by anybody."
+    noted = agent_notes(says(INSURANCE), text=text, kind="instruction", quote=INSURANCE)
+    assert noted["unproved"]
+    rule, note = call("memd/search", query="humidity in the vault between percent always")["hits"]
+    assert note["id"] == noted["id"]
+    assert rule["said_since"].startswith(f"see #{noted['id']}")
 
 
-def test_a_note_that_quotes_what_ended_something_comes_before_the_older_hit(call, says):
-    says("Always keep the humidity in the vault between 45 and 55 percent.")
-    typed = "new insurance man was here, 40 to 50 it is from now on"
-    noted = says(typed).notes(
-        "The humidity has to stay between 40 and 50 in the vault.", kind="instruction", quote=typed
+def test_a_later_statement_with_another_value_comes_before_the_older_hit(call, says):
+    says(HUMIDITY)
+    later = says(INSURANCE).notes(
+        "The humidity has to stay between 40 and 50 in the vault.", kind="instruction"
     )
     first, then = call("memd/search", query="percent of humidity in the vault always")["hits"]
-    assert first["id"] == noted
-    assert then["said_since"].startswith(f"see #{noted}")
+    assert first["id"] == later
+    assert then["said_since"].startswith(f"see #{later}")
 
 
 def test_a_note_on_the_same_matter_that_ends_nothing_is_not_told_so(says, since):
