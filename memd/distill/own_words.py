@@ -81,14 +81,14 @@ def read_own_sentences(message: str) -> tuple[OwnSentence, ...]:
             break
         own, follows = _read_block(block, number, follows, is_last=number + 1 == len(blocks))
         found += own
-    found = [
+    kept = _leave_asked_text(found, blocks)
+    if sum(len(sentence.text) for sentence in kept) > _OWN_CHARACTERS_MAX:
+        return ()
+    return tuple(
         replace(one, following=tuple(_list_following(one, found[at:])))
         for at, one in enumerate(found, 1)
-    ]
-    found = _leave_asked_text(found, blocks)
-    if sum(len(sentence.text) for sentence in found) > _OWN_CHARACTERS_MAX:
-        return ()
-    return tuple(found)
+        if one in kept
+    )
 
 
 def _list_following(sentence: OwnSentence, rest: list[OwnSentence]) -> Iterator[str]:
