@@ -67,7 +67,7 @@ class _Process(NamedTuple):
         return self.program in _TERMINALS and _read_program(self.pid) not in _SHELLS
 
     def is_attended(self) -> bool:
-        """Whether somebody may be before this terminal."""
+        """Return whether somebody may be before this terminal."""
         if self.program not in _MULTIPLEXERS or self.terminal:
             return True
         pids = [int(name) for name in os.listdir("/proc") if name.isdecimal()]

@@ -31,7 +31,7 @@ class _Settings(BaseModel):
 
 
 class CaptureConfig(_Settings):
-    """Which events are captured, and how much of them."""
+    """Events that are captured, and how much of them."""
 
     enabled: bool = True
     """Whether to capture events. `memd import` works anyway; `memd switch` sets it for one project or session."""
@@ -54,7 +54,7 @@ class CaptureConfig(_Settings):
 
 
 class DistillConfig(_Settings):
-    """How events become summaries."""
+    """Distilling events into summaries."""
 
     writer: Literal["none", "ollama", "command"] = "none"
     """What writes titles and facts: rules alone (`none`), or in addition, in the background, a chat model at
@@ -96,7 +96,7 @@ class DistillConfig(_Settings):
 
 
 class EnginesConfig(_Settings):
-    """Which models turn text into vectors, and text into text."""
+    """Models that turn text into vectors, and text into text."""
 
     embedder: Literal["auto", "ollama", "openai", "local", "hashing"] = "auto"
     """`auto`: hashing, and in addition Ollama whenever it answers and has the model, else the model of `memd model add`
@@ -122,7 +122,7 @@ class EnginesConfig(_Settings):
 
 
 class ConsolidateConfig(_Settings):
-    """How near-duplicates are superseded."""
+    """Superseding near-duplicates."""
 
     enabled: bool = True
 
@@ -136,7 +136,7 @@ class ConsolidateConfig(_Settings):
 
 
 class RetentionConfig(_Settings):
-    """How long data is stored. Prompts, answers and memories stay unless a setting here says otherwise."""
+    """Retention of data. Prompts, answers and memories stay unless a setting here says otherwise."""
 
     enabled: bool = True
     """Whether to apply retention daily; a preview is shown a day before the first time."""
@@ -153,7 +153,7 @@ class RetentionConfig(_Settings):
 
 
 class RecallConfig(_Settings):
-    """How a search is answered."""
+    """Answering a search."""
 
     profile: str = "memd"
     rerank_s: Annotated[float, Field(gt=0, le=60)] = 2.0
@@ -164,7 +164,7 @@ class RecallConfig(_Settings):
 
 
 class InjectConfig(_Settings):
-    """Which context agents receive automatically. `memd switch` sets it for one project or session."""
+    """Context that agents receive automatically. `memd switch` sets it for one project or session."""
 
     session_start: bool = True
     """Whether a session begins with an index of what is known about its project."""
@@ -205,7 +205,7 @@ class InjectConfig(_Settings):
 
 
 class NotesConfig(_Settings):
-    """What agents are asked to note: only the agent that took part understands an exchange."""
+    """Notes that agents are asked for: only the agent that took part understands an exchange."""
 
     ask: Literal["prompt", "stop", "off"] = "prompt"
     """Whether a line asks, now and then, to note what will hold: with a prompt; at the end of a turn, where
@@ -215,7 +215,7 @@ class NotesConfig(_Settings):
 
 
 class AgentsConfig(_Settings):
-    """What agents may change over MCP and with commands in their shell, beyond what they said themselves in their own project."""
+    """Changes that agents may make over MCP and with commands in their shell, beyond what they said themselves in their own project."""
 
     other_projects: bool = False
     """Whether agents may write to `global` and to projects in which they do not run."""

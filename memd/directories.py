@@ -15,7 +15,7 @@ _BACKSLASH = "\\"
 
 
 def is_below(directory: str, place: str) -> bool:
-    """Whether a directory is this place or in it, by its name."""
+    """Return whether a directory is this place or in it, by its name."""
     if is_windows_path(directory) and is_windows_path(place):
         directory, place = (
             normalize_windows_path(path).replace(_BACKSLASH, "/") for path in (directory, place)
@@ -24,13 +24,13 @@ def is_below(directory: str, place: str) -> bool:
 
 
 def is_directory_path(text: str) -> bool:
-    """Whether a text is an absolute path, of this system or of Windows, that a directory may have."""
+    """Return whether a text is an absolute path, of this system or of Windows, that a directory may have."""
     is_absolute = text.startswith("/") or is_windows_path(text)
     return is_absolute and len(text) <= PATH_CHARACTERS_MAX and "\0" not in text
 
 
 def is_windows_path(path: str) -> bool:
-    r"""Whether a path is an absolute one of Windows: `D:\x`, `d:/x`, `\\server\share\x`."""
+    r"""Return whether a path is an absolute one of Windows: `D:\x`, `d:/x`, `\\server\share\x`."""
     has_drive = path[1:3] in (":\\", ":/") and path[0].isascii() and path[0].isalpha()
     return has_drive or path.startswith("\\\\")
 

@@ -26,7 +26,7 @@ class PathPattern:
     regex: re.Pattern[str]
 
     def matches(self, path: str, *, is_directory: bool) -> bool:
-        """Whether the pattern matches this path or a directory above it."""
+        """Return whether the pattern matches this path or a directory above it."""
         is_marked = is_directory and self.directories_only
         return self.regex.search(f"{path}/" if is_marked else path) is not None
 

@@ -83,7 +83,7 @@ class Sender:
         self.directory = None if client else environ.get("CLAUDE_PROJECT_DIR") or None
 
     def is_at(self, payload: bytes, events: tuple[bytes, ...]) -> bool:
-        """Whether this is one of these events."""
+        """Return whether this is one of these events."""
         told = f'"{self.event}"'.encode()
         return told in events or any(name in payload for name in events)
 

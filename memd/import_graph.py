@@ -1,4 +1,4 @@
-"""Which files import and call which: statements of Python, JavaScript/TypeScript and Go, resolved to paths. Pure.
+"""Imports and calls between files: statements of Python, JavaScript/TypeScript and Go, resolved to paths. Pure.
 
 Calls are read of Python alone: a name that was imported and is called. Its parser takes twenty times as long, a hook waits
 for that, and it reads no part of a file. What a command ran is called by who ran it.

@@ -131,7 +131,7 @@ def split_scripts(token: str) -> list[str]:
 
 
 def has_unspaced(text: str) -> bool:
-    """Whether a text has characters whose words are not found at spaces: Han, kana, Hangul, Thai."""
+    """Return whether a text has characters whose words are not found at spaces: Han, kana, Hangul, Thai."""
     return _UNSPACED_RUN.search(text) is not None
 
 
@@ -143,7 +143,7 @@ def split_pairs(run: str) -> tuple[str, ...]:
 
 
 def is_particle(run: str) -> bool:
-    """Whether a run is one hiragana, which says nothing beside other runs."""
+    """Return whether a run is one hiragana, which says nothing beside other runs."""
     return len(run) == 1 and _HIRAGANA_LETTER.match(run) is not None
 
 
@@ -164,7 +164,7 @@ def detect_text_languages(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def _has_telling_words(words: Sequence[str]) -> bool:
-    """Whether there are function words or letters that English has not, or many of the function words of a language."""
+    """Return whether there are function words or letters that English has not, or many of the function words of a language."""
     found = set(words)
     telling = len(_TELLING_WORDS & found)
     if telling < _TELLING_MIN:
@@ -187,7 +187,7 @@ def detect_question_languages(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def may_be_english(words: Sequence[str]) -> bool:
-    """Whether a question of these words in lower case may be English: it is in letters of English, with no sign of another language."""
+    """Return whether a question of these words in lower case may be English: it is in letters of English, with no sign of another language."""
     if not all(word.isascii() for word in words) or detect_question_languages(words):
         return False
     asked = set(words)
@@ -197,7 +197,7 @@ def may_be_english(words: Sequence[str]) -> bool:
 
 
 def may_share_language(asked: Sequence[str], text: str) -> bool:
-    """Whether nothing tells that a text is in none of a question's languages: then forms of words may be alike by chance."""
+    """Return whether nothing tells that a text is in none of a question's languages: then forms of words may be alike by chance."""
     if not asked:
         return True
     said = text.lower().split()
@@ -206,7 +206,7 @@ def may_share_language(asked: Sequence[str], text: str) -> bool:
 
 
 def _score_languages(words: Iterable[str]) -> dict[str, float]:
-    """How many different function words, and letters, of each language there are, each shared among its languages."""
+    """Count the different function words, and letters, of each language, each shared among its languages."""
     scores: defaultdict[str, float] = defaultdict(float)
     for word in dict.fromkeys(words):
         for name in (names := _LANGUAGES_OF.get(word, ())):
@@ -228,7 +228,7 @@ def _choose_languages(scores: Mapping[str, float], words: Iterable[str]) -> tupl
 
 
 def is_function_word(word: str, languages: Iterable[str]) -> bool:
-    """Whether a word in lower case says nothing in one of these languages, or in that of its script."""
+    """Return whether a word in lower case says nothing in one of these languages, or in that of its script."""
     return word in _FUNCTION_WORDS_ELSEWHERE or any(
         word in _SILENT_WORDS[name] for name in languages
     )

@@ -154,12 +154,12 @@ def read_plan_text(text: str) -> Plan | None:
 
 
 def is_markup(text: str) -> bool:
-    """Whether a text is a command, its output or a notification in the client's markup."""
+    """Return whether a text is a command, its output or a notification in the client's markup."""
     return _MARKUP.match(text) is not None
 
 
 def is_machine_text(text: str) -> bool:
-    """Whether a prompt holds no words of its user, because the client wrote it."""
+    """Return whether a prompt holds no words of its user, because the client wrote it."""
     text = text.lstrip()
     if text.startswith("<ide_"):
         return not strip_blocks(text)

@@ -187,7 +187,7 @@ class McpRelay:
 
     @property
     def has_backlog(self) -> bool:
-        """Whether `catch_up` has something to do."""
+        """Return whether `catch_up` has something to do."""
         return bool(self._backlog)
 
     def catch_up(self) -> None:
@@ -245,12 +245,12 @@ class McpRelay:
 
     @property
     def has_open(self) -> bool:
-        """Whether requests are not answered yet."""
+        """Return whether requests are not answered yet."""
         return bool(self._open)
 
     @property
     def has_waiting(self) -> bool:
-        """Whether requests wait for a daemon."""
+        """Return whether requests wait for a daemon."""
         return any(opened.end is None for opened in self._open.values())
 
     def refuse_waiting(self, message: str) -> None:

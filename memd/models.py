@@ -91,7 +91,7 @@ STATED_KINDS = (Kind.DECISION, Kind.FACT, Kind.INSTRUCTION, Kind.NOTE, Kind.PREF
 
 
 class Tier(enum.StrEnum):
-    """How a summary came to be, most trusted first."""
+    """The origin of a summary, most trusted first."""
 
     CORE = "core"
     FILE = "file"
@@ -116,7 +116,7 @@ class Authority(enum.IntEnum):
 
     @property
     def code(self) -> int:
-        """How vaults, exports and logs write it, 1 to 5. The rule NOTED tells USER_TOLD from the agent's call."""
+        """The number by which vaults, exports and logs write it, 1 to 5. The rule NOTED tells USER_TOLD from the agent's call."""
         return self.value // 10
 
     @staticmethod
@@ -151,7 +151,7 @@ _AUTHORITY_DESCRIPTIONS = {
 
 
 class EdgeType(enum.StrEnum):
-    """How one node of the provenance graph relates to another."""
+    """The relation of one node of the provenance graph to another."""
 
     CAUSES = "causes"
     DERIVES_FROM = "derives_from"
@@ -445,7 +445,7 @@ class Summary:
         return max(self.authority, self.pinned_by or self.authority)
 
     def is_expired(self, now: int) -> bool:
-        """Whether it holds no longer at this time."""
+        """Return whether it holds no longer at this time."""
         return self.expires_at is not None and self.expires_at <= now
 
 

@@ -178,7 +178,7 @@ class Paths:
 
     @property
     def transcripts(self) -> str:
-        """How far the transcripts of live sessions have been read."""
+        """The record of how far the transcripts of live sessions have been read."""
         return os.path.join(self.state_dir, self._vault_file_name("transcripts", ".json"))
 
     @property
@@ -188,7 +188,7 @@ class Paths:
 
 
 def is_inside(directory: str, places: "tuple[str, ...]") -> bool:
-    """Whether a directory is one of these or in one of them, by its name."""
+    """Return whether a directory is one of these or in one of them, by its name."""
     return f"{directory}/".startswith(tuple(f"{place}/" for place in places))
 
 
@@ -341,7 +341,7 @@ def _make_directories(path: str) -> None:
 
 
 def is_mine(link: "_socket.socket") -> bool:
-    """Whether this user's process is at the other end of a connected Unix socket.
+    """Return whether this user's process is at the other end of a connected Unix socket.
 
     Where directories are not private, another user may listen at a path before memd does, and must get no data.
     """

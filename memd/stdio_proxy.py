@@ -69,7 +69,7 @@ def main(argv: list[str] | None = None) -> int:
 
 
 def _is_disabled(paths: Paths) -> bool:
-    """Whether an agent runs this that memd itself has started; clients may hide the variable from servers."""
+    """Return whether an agent runs this that memd itself has started; clients may hide the variable from servers."""
     is_set = os.environ.get("MEMD_DISABLE", "") not in ("", "0")
     return is_set or is_inside(_current_directory() or "", paths.find_writer_dirs())
 
@@ -188,7 +188,7 @@ class _DaemonFinder:
         return link
 
     def next_at(self, *, is_needed: bool) -> float:
-        """When `find` is to be called again, or requests are to be given up."""
+        """The time at which `find` is to be called again, or requests are to be given up."""
         return min(self._next_at, self.give_up_at()) if is_needed else self._next_at
 
     def give_up_at(self) -> float:
@@ -212,7 +212,7 @@ class _DaemonFinder:
         return probe
 
     def explain_silence(self) -> str:
-        """What is wrong with a daemon that holds its socket and says nothing, and what to do."""
+        """Name the fault of a daemon that holds its socket and says nothing, and what to do."""
         return f"memd does not answer (it hangs or is overloaded); `{self._command('status')}` says more, call again later"
 
     def explain_absence(self) -> str:
@@ -274,7 +274,7 @@ class _DaemonFinder:
 
 
 class _Pulse:
-    """Whether a silent daemon lives: one that works on a call answers a ping on another connection meanwhile."""
+    """A check of whether a silent daemon lives: one that works on a call answers a ping on another connection meanwhile."""
 
     def __init__(self, finder: _DaemonFinder) -> None:
         self.probe: socket | None = None
@@ -301,7 +301,7 @@ class _Pulse:
         self.note_life(now)
 
     def is_lost(self, now: float) -> bool:
-        """Whether it has not even answered a ping; pings it in time."""
+        """Return whether it has not even answered a ping; pings it in time."""
         if now < self.due_at or self._is_pinged:
             return now >= self.due_at
         self.probe = self._finder.ping()
@@ -326,7 +326,7 @@ class _Proxy:
 
     @property
     def is_incompatible(self) -> bool:
-        """Whether a new daemon did not continue the session."""
+        """Return whether a new daemon did not continue the session."""
         return self._relay.is_incompatible
 
     def run(self, parent: int) -> None:

@@ -96,7 +96,7 @@ PRIVATE = "[REDACTED:private]"
 
 
 def is_private(text: object) -> bool:
-    """Whether all of a redacted text was private."""
+    """Return whether all of a redacted text was private."""
     if not isinstance(text, str) or PRIVATE not in text:
         return False
     return not any(c.isalnum() for c in text.replace(PRIVATE, ""))
@@ -377,7 +377,7 @@ def strip_emphasis(text: str, by: str = "") -> str:
 
 @cached(_STOP_TESTS_CACHED)
 def is_stop_word(token: str) -> bool:
-    """Whether a raw token is a stop word: `the`, `didn't`."""
+    """Return whether a raw token is a stop word: `the`, `didn't`."""
     folded = fold(token)
     pieces = _APOSTROPHE.split(folded)
     if len(pieces) > 1 and _is_elision(pieces):

@@ -78,7 +78,7 @@ def format_time(at: int) -> str:
 
 
 def format_age(at: int, now: int) -> str:
-    """How long ago, in one unit: `3d`, `5h`, `now`; `in 3d` for a time that a clock may be ahead."""
+    """Format how long ago something was, in one unit: `3d`, `5h`, `now`; `in 3d` for a time that a clock may be ahead."""
     if at - now >= CLOCK_SKEW_MAX_MS:
         return AHEAD
     age = abs(now - at)

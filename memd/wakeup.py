@@ -18,7 +18,7 @@ class AutoResetEvent:
 
     @property
     def is_set(self) -> bool:
-        """Whether `set` was called and no task has woken yet."""
+        """Return whether `set` was called and no task has woken yet."""
         return self._is_set
 
     async def wait(self, timeout_s: float | None = None) -> bool:

@@ -1,4 +1,4 @@
-"""How likely what the user typed ended or changed something that stood, by a small model. Pure.
+"""A small model of how likely what the user typed ended or changed something that stood. Pure.
 
 `heike came round, the files are json again` says nowhere that it ends `We settled on TOML for the files`: but that it ends something
 can be told from how people speak when a thing is over, bought, moved, left or allowed again. A logistic regression on words,

@@ -1,4 +1,4 @@
-"""How faithful a note is to the user's words that it quotes, by a small model. Pure.
+"""A small model of how faithful a note is to the user's words that it quotes. Pure.
 
 Nobody can list how a summary distorts what was said. The model, a logistic regression, was fitted on pairs of a prompt and
 a fair or a false note of it, whose writers knew nothing of memd (`scripts/train-notes`). It sees which words a note adds,
@@ -104,7 +104,7 @@ def measure_note(
 def list_objections(
     text: str, place: QuotedPlace, own: str, *, is_done: bool = False
 ) -> dict[str, str]:
-    """What the rules of grammar object to in a note: the name of the refusal → what it names.
+    """List the objections of grammar to a note: the name of the refusal → what it names.
 
     `is_done`: what the sentence wishes was then done, and so decided.
     """

@@ -1,4 +1,4 @@
-"""What later words do to earlier ones: they take back, contradict, settle, or weigh. Pure."""
+"""The effect of later words on earlier ones: they take back, contradict, settle, or weigh. Pure."""
 
 import itertools
 import re

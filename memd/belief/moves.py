@@ -82,7 +82,7 @@ def find_moved(older: Claims, newer: Claims, *, turns: bool) -> ValueChange | No
 
 
 def _find_turn(newer: Claims, *, turns: bool) -> _Turn:
-    """How surely a statement says that something is otherwise: weakly by `now`, which may be announced before its claims."""
+    """Rate how surely a statement says that something is otherwise: weakly by `now`, which may be announced before its claims."""
     if not turns:
         return "none"
     if _STRONG_TURN.search(newer.flat_text):

@@ -153,7 +153,7 @@ def split_note(body: str) -> Note:
 
 
 def describe_unproved(body: str, voice: Authority, *, is_pinned: bool) -> str:
-    """What to know of a note whose quoted words do not prove it: `he said “…”`, `not his word: …`; empty of anything else."""
+    """Tell what to know of a note whose quoted words do not prove it: `he said “…”`, `not his word: …`; empty of anything else."""
     if UNPROVED_MARK not in body or is_pinned or voice >= Authority.USER_TOLD:
         return ""
     note = split_note(body)

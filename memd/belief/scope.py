@@ -1,4 +1,4 @@
-"""What a sentence confines its statement to, and whether a text of it says it of more, or of something else. Pure.
+"""The scope to which a sentence confines its statement, and whether a text of it says it of more, or of something else. Pure.
 
 “In the tests turn off the checks” says nothing of the checks elsewhere, “for today” nothing of tomorrow. The forms are
 those of grammar: a phrase in front, one behind the quoted words, the attribute of a subject, a word of time.

@@ -1,4 +1,4 @@
-"""Whose word a memory is, which authority may replace it, and where it holds. Pure.
+"""The authority behind a memory, which one may replace it, and where it holds. Pure.
 
 Authority grows from a tool's output over the agent's text and calls to the user's prompts and hand. A statement replaces
 only what has the same or a lesser standing, and a pin of the user's gives way to nothing but the user's own unpinning.

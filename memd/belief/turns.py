@@ -54,7 +54,7 @@ _Ending = Literal["denies", "drops", "allows"]
 
 @dataclass(frozen=True, slots=True)
 class _Order:
-    """What an older statement orders or chose."""
+    """The order or choice of an older statement."""
 
     clause: Clause
     keys: frozenset[str]
@@ -67,7 +67,7 @@ class _Order:
 
 @dataclass(frozen=True, slots=True)
 class _Ended:
-    """What a clause of the newer statement ends, and how."""
+    """The thing that a clause of the newer statement ends, and how."""
 
     ending: _Ending
     keys: frozenset[str]

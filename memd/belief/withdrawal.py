@@ -1,4 +1,4 @@
-"""Whether what somebody says behind a sentence takes that back or doubts it, by two small models. Pure.
+"""Two small models of whether what somebody says behind a sentence takes that back or doubts it. Pure.
 
 Nobody can list how people change their minds, in the middle of a message or with the next one. The models, logistic regressions on
 the words behind the sentence and on what both share, were fitted on messages whose writers knew nothing of memd

@@ -259,7 +259,7 @@ def _require_file(path: str) -> None:
 
 
 def _is_vault(paths: Paths, file: str) -> bool:
-    """Whether a file is the vault itself; BadRequest if it does not exist."""
+    """Return whether a file is the vault itself; BadRequest if it does not exist."""
     _require_file(file)
     return Path(paths.database).exists() and Path(file).samefile(paths.database)
 

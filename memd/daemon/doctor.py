@@ -244,7 +244,7 @@ def _describe_leftovers(paths: Paths) -> str:
 
 
 def _is_socket_deserted(path: str) -> bool:
-    """Whether there is a socket at which no process listens."""
+    """Return whether there is a socket at which no process listens."""
     if not stat.S_ISSOCK(_stat_or_zeros(path).st_mode):
         return False
     with socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as connection:
@@ -423,7 +423,7 @@ def _list_own_backups(paths: Paths) -> list[backup.Backup]:
 
 
 def _has_daemon_served(paths: Paths) -> bool:
-    """Whether the log knows of a daemon that had the vault open."""
+    """Return whether the log knows of a daemon that had the vault open."""
     for log in (paths.log, f"{paths.log}.1"):
         with contextlib.suppress(OSError), Path(log).open("rb") as file:
             if _STARTED_EVENT in file.read(_LOG_BYTES):

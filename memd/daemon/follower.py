@@ -140,7 +140,7 @@ class TranscriptFollower:
 
     @property
     def is_reading(self) -> bool:
-        """Whether a transcript is about to be read for the first time since its session was heard of."""
+        """Return whether a transcript is about to be read for the first time since its session was heard of."""
         return bool(self._first_reads)
 
     def notice(self, event: NewEvent, receipt: Receipt) -> bool:
@@ -304,7 +304,7 @@ def _make_reader(client: str, session: str) -> SessionReader:
 
 
 def _is_new(event: NewEvent) -> bool:
-    """Whether a session begins that has no past."""
+    """Return whether a session begins that has no past."""
     is_start = event.kind is EventKind.SESSION_START
     return is_start and event.payload.get("source") in _NEW_SOURCES
 

@@ -173,7 +173,7 @@ class EmbedderStatus(BaseModel):
 
 
 class DaemonStatus(BaseModel):
-    """How memd is."""
+    """The health of memd."""
 
     running: Literal[True] = True
     """False when no daemon answers; `health`, `reasons`, `vault`, `socket` and `spool` are all there is then."""

@@ -165,7 +165,7 @@ class Shutdown:
 
     @property
     def is_requested(self) -> bool:
-        """Whether the daemon is shutting down."""
+        """Return whether the daemon is shutting down."""
         return self._requested.is_set()
 
     def request(self) -> None:

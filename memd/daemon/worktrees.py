@@ -299,7 +299,7 @@ def _identify(project: KnownProject, reason: str) -> ProjectIdentity:
 
 
 def _may_be_one(one: KnownProject, key: str, by_key: Mapping[str, KnownProject]) -> bool:
-    """Whether no remote says that a worktree and a repository are of two."""
+    """Return whether no remote says that a worktree and a repository are of two."""
     ours, other = _normalize(one.remotes), by_key.get(key)
     theirs = _find_remotes(other) if other is not None else _normalize([read_remote(key) or ""])
     return not ours or not theirs or bool(ours & theirs)
@@ -315,12 +315,12 @@ def _normalize(remotes: Sequence[str] | frozenset[str]) -> frozenset[str]:
 
 
 def _may_be_repository(directory: str) -> bool:
-    """Whether a directory has a repository, or is none of this machine."""
+    """Return whether a directory has a repository, or is none of this machine."""
     return Path(directory, ".git").exists() or not Path(directory).exists()
 
 
 def _is_named_after(directory: str, branch: str) -> bool:
-    """Whether a worktree's directory has the name of a branch, as tools write it."""
+    """Return whether a worktree's directory has the name of a branch, as tools write it."""
     name, whole = _SLUG.sub("-", _last_name(directory).lower()), _SLUG.sub("-", branch.lower())
     return bool(name) and (name == whole or whole.endswith(f"-{name}"))
 

@@ -318,7 +318,7 @@ def _measure_width(text: str) -> float:
 
 
 def _find_description(asked: AskedQuestion) -> str:
-    """How the agent had described the option that was chosen; empty for several, and for the user's own words."""
+    """Return the agent's description of the option that was chosen; empty for several, and for the user's own words."""
     said = asked.answer.text.strip().lower()
     return next((text for label, text in asked.options if label.lower() == said), "")
 

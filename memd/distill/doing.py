@@ -1,4 +1,4 @@
-"""Which shell commands do work: what they leave behind stays, as a commit, a renamed file or a restarted service does. Pure.
+"""Shell commands that do work: what they leave behind stays, as a commit, a renamed file or a restarted service does. Pure.
 
 Looking, building and testing leave nothing that a later session would ask about; neither does what is done in a
 directory for temporary files.

@@ -61,7 +61,7 @@ class OwnSentence:
 
     @property
     def is_withdrawn(self) -> bool:
-        """Whether the speaker takes it back or doubts it in the same message."""
+        """Return whether the speaker takes it back or doubts it in the same message."""
         return vetoes.is_withdrawn(self.bare, self.following)
 
 

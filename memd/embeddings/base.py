@@ -19,7 +19,7 @@ class Embedder(Protocol):
 
     @property
     def space(self) -> Space:
-        """What makes these vectors comparable."""
+        """The name of the space in which these vectors are comparable."""
 
     async def documents(self, texts: Sequence[str]) -> Vectors:
         """Return one row per text, (n, dimensions), each of length 1, or all zeros if it has no feature.
@@ -52,19 +52,19 @@ class ModelEmbedder(Protocol):
 
     @property
     def is_starting(self) -> bool:
-        """Whether it is not known yet if there is a model that answers."""
+        """Return whether it is not known yet if there is a model that answers."""
 
     @property
     def is_wanted(self) -> bool:
-        """Whether the settings name it, rather than take whatever model there is."""
+        """Return whether the settings name it, rather than take whatever model there is."""
 
     @property
     def is_failing(self) -> bool:
-        """Whether there is a model, and it did not answer last time."""
+        """Return whether there is a model, and it did not answer last time."""
 
     @property
     def is_ready(self) -> bool:
-        """Whether the model answered last time."""
+        """Return whether the model answered last time."""
 
     @property
     def why_not(self) -> str:
@@ -92,7 +92,7 @@ class ChatModel(Protocol):
 
     @property
     def charges_failures(self) -> bool:
-        """Whether a call that brings no reply may have cost money."""
+        """Return whether a call that brings no reply may have cost money."""
 
     async def find_obstacle(self) -> str:
         """Return why it cannot be called, and what to do about it, as far as that can be told for nothing."""

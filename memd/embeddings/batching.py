@@ -42,7 +42,7 @@ _VECTOR_LENGTH_MIN = math.sqrt(float(np.finfo(np.float32).tiny))
 
 @dataclass(frozen=True, slots=True)
 class AdaptiveBatchSize:
-    """How many texts to send at once, from how long the last requests took."""
+    """The number of texts to send at once, from how long the last requests took."""
 
     text_s: float = 0.0
     """Moving average of the seconds per text; 0 if not known."""

@@ -1,4 +1,4 @@
-"""When to try something again that failed: a circuit breaker and restart backoff as frozen values. Pure.
+"""A circuit breaker and a restart backoff, which say when to try again what failed, as frozen values. Pure.
 
 closed     ask                   → open after one failure or two late answers in a row
 open       do not ask            → half-open when its wait is over
@@ -74,7 +74,7 @@ class CircuitBreaker:
 
 @dataclass(frozen=True, slots=True)
 class RestartBackoff:
-    """How often in a row a worker has crashed, and how long to wait before it is restarted."""
+    """The crashes of a worker in a row, and how long to wait before it is restarted."""
 
     crashes: int = 0
     wait_s: float = 0.0

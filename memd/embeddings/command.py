@@ -51,7 +51,7 @@ _LOGGED_CHARACTERS = 1_000
 
 @dataclass(frozen=True, slots=True)
 class ProgramRun:
-    """What a program left when it ended."""
+    """The output and status of a program that has ended."""
 
     status: int
     """Its exit status; the negative number of the signal that killed it."""
@@ -323,7 +323,7 @@ class _Pipes:
 
     @property
     def is_too_long(self) -> bool:
-        """Whether the reply is longer than allowed."""
+        """Return whether the reply is longer than allowed."""
         return len(self.reply) > REPLY_BYTES_MAX
 
     def move(self, timeout_s: float) -> bool:

@@ -63,7 +63,7 @@ class HashingEmbedder:
 
 
 def weigh_question(text: str, weigh: Callable[[str], float]) -> Vectors:
-    """As `query`, each word counting `weigh(word)` times; stop words count as they always do.
+    """Embed as `query` does, each word counting `weigh(word)` times; stop words count as they always do.
 
     Documents cannot be weighed: how rare a word is changes with each memory, and their vectors are stored.
     """

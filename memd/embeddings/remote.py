@@ -67,7 +67,7 @@ _T = TypeVar("_T")
 
 @dataclass(frozen=True, slots=True)
 class ModelStatus:
-    """Whether the model can be asked."""
+    """The readiness of a model to be asked."""
 
     state: ModelState
     why: str
@@ -83,11 +83,11 @@ GRACE_S = 30.0
 
 
 class Connection(Protocol):
-    """What a provider asks."""
+    """The way to a provider: where to ask, and as whom."""
 
     @property
     def url(self) -> str:
-        """Where it is, for messages."""
+        """Its address, for messages."""
 
     def reopen(self) -> None:
         """Allow requests again after `close`."""
@@ -115,7 +115,7 @@ class ProviderChoice:
 
     @property
     def url(self) -> str:
-        """Where the preferred provider is."""
+        """The address of the preferred provider."""
         return self._providers[0][1].url
 
     def reopen(self) -> None:
@@ -218,22 +218,22 @@ class RemoteEmbedder:
 
     @property
     def is_starting(self) -> bool:
-        """Whether it is not known yet if there is a model that answers."""
+        """Return whether it is not known yet if there is a model that answers."""
         return self._status.state == "starting"
 
     @property
     def is_wanted(self) -> bool:
-        """Whether the settings name it, rather than take whatever model there is."""
+        """Return whether the settings name it, rather than take whatever model there is."""
         return self._config.embedder != "auto"
 
     @property
     def is_failing(self) -> bool:
-        """Whether there is a model, and it did not answer last time."""
+        """Return whether there is a model, and it did not answer last time."""
         return self._status.state == "failing"
 
     @property
     def is_ready(self) -> bool:
-        """Whether the model answered last time."""
+        """Return whether the model answered last time."""
         return self._status.state == "ready"
 
     @property

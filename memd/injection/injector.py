@@ -75,7 +75,7 @@ class _Build:
 
 @dataclass(frozen=True, slots=True)
 class Told:
-    """What a hook is to print, and the contexts of which it is made, each with its moment and its time."""
+    """Output for a hook to print, and the contexts of which it is made, each with its moment and its time."""
 
     parts: tuple[tuple[InjectionMoment, InjectedContext, int], ...] = ()
 

@@ -73,7 +73,7 @@ _VERB_STEMS = frozenset(
 
 @dataclass(frozen=True, slots=True)
 class LaterWords:
-    """What the user typed: prompts with their matter, the places of those that have each of its stems, and what came next."""
+    """The user's typed words: prompts with their matter, the places of those that have each of its stems, and what came next."""
 
     prompts: Sequence[tuple[SaidSentence, Mapping[str, float]]]
     places: Mapping[str, Sequence[int]]
@@ -309,7 +309,7 @@ def _is_one_matter(mine: Mapping[str, float], others: Collection[str]) -> bool:
 
 
 def _measure_shared(earlier: str, later: str) -> tuple[float, float]:
-    """What two statements share, of what each is about."""
+    """Measure what two statements share, of what each is about."""
     mine, other = _name_main_matter(earlier), name_matter(later)
     shared = _sum_shared(mine, other)
     return shared / max(1.0, sum(mine.values())), shared / max(1.0, sum(other.values()))

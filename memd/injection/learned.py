@@ -1,4 +1,4 @@
-"""What two small models learned from labelled sessions: which exchanges left something, which sentences will hold. Pure.
+"""Two small models learned from labelled sessions: which exchanges left something, which sentences will hold. Pure.
 
 Both are logistic regressions on form alone. `scripts/train-ask` and `scripts/train-said` make the weights and print how
 they do on people who were left out.

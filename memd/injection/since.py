@@ -1,4 +1,4 @@
-"""What the user said or stated since on the matter of a memory that stands: one judgement for starts, searches and mem_why.
+"""One judgement, for starts, searches and mem_why, of what the user said or stated since on the matter of a memory that stands.
 
 A start reads it when it is built. For searches the words of a project's late prompts and of what stands there are kept until a
 prompt or a memory is new; what was found in them is told only if its prompt still says it.
@@ -35,7 +35,7 @@ _NEW_EVENTS_MAX = 1_000
 
 @dataclass(frozen=True, slots=True)
 class Since:
-    """What came after a memory and may have put it out of force: words of the user's, or a later memory."""
+    """A successor that may have put a memory out of force: words of the user's, or a later memory."""
 
     said: SaidSentence | None = None
     newer: ContextCandidate | None = None
@@ -57,7 +57,7 @@ class Since:
 
 @dataclass(frozen=True, slots=True)
 class Stated:
-    """What the user stated of a project that stands, and notes that quote him: titles as what was said, the memory's number as session."""
+    """The user's statements of a project that stand, and notes that quote him: titles as what was said, the memory's number as session."""
 
     memories: Mapping[int, ContextCandidate]
     titles: LaterWords
@@ -127,7 +127,7 @@ def tell_since(
 
 @dataclass(frozen=True, slots=True)
 class _ProjectWords:
-    """What is kept of a project, and on which prompts, changes of memories and last event it rests."""
+    """The words kept of a project, and the prompts, changes of memories and last event on which they rest."""
 
     version: tuple[int, int]
     through: int

@@ -174,7 +174,7 @@ def _is_answer(tx: Connection, said: SaidSentence) -> bool:
 def read_late_prompts(
     tx: Connection, project_id: int, besides: int | None, now: int
 ) -> tuple[SaidSentence, ...]:
-    """What the user typed in the last sessions of a project besides one, latest first."""
+    """Read what the user typed in the last sessions of a project besides one, latest first."""
     prompts: list[SaidSentence] = []
     for session in projects.recent_sessions(tx, project_id, _SESSIONS, now):
         left = _PROMPTS - len(prompts)
@@ -186,7 +186,7 @@ def read_late_prompts(
 def read_later_prompts(
     tx: Connection, project_id: int, besides: int | None, now: int
 ) -> tuple[SaidSentence, ...]:
-    """What the user typed in a project, besides in one session, latest first."""
+    """Read what the user typed in a project, besides in one session, latest first."""
     return _leave_latest(
         _leave_typed(events.last_prompts_in(tx, project_id, besides, now, _LATER_PROMPTS))
     )

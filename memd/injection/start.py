@@ -261,7 +261,7 @@ def _choose_ending(
 def _join_said(
     ended: Sequence[SaidSentence], late: Sequence[SaidSentence], groups: Sequence[CandidateGroup]
 ) -> tuple[SaidSentence, ...]:
-    """What may have ended something, unless it is told behind that already, then what else was said lately."""
+    """Join what may have ended something, unless it is told behind that already, and what else was said lately."""
     told = [one.caveat for group in groups for one in group.candidates if one.caveat]
     told += [one.text for one in late if one.before is not None]
     first = tuple(one for one in ended if not is_told(one.text, told))
@@ -386,7 +386,7 @@ def _count_said(groups: Iterable[CandidateGroup]) -> int:
 
 
 def read_late_prompts(tx: Connection, here: SessionState, now: int) -> tuple[SaidSentence, ...]:
-    """What the user typed in the last sessions of the project besides this one, latest first."""
+    """Read what the user typed in the last sessions of the project besides this one, latest first."""
     besides = here.session.id if here.session else None
     return spoken.read_late_prompts(tx, here.project.id, besides, now) if here.project else ()
 

@@ -72,11 +72,11 @@ class Agent:
 
     @property
     def is_plugin(self) -> bool:
-        """Whether memd is a plugin there."""
+        """Return whether memd is a plugin there."""
         return self.hooks_file.endswith(".js")
 
     def is_present(self, host: Host) -> bool:
-        """Whether it is on this machine: its directory or its program."""
+        """Return whether it is on this machine: its directory or its program."""
         return self.directory(host).is_dir() or has_program(host, self.program)
 
     def command(self, host: Host, event: str) -> str:
@@ -140,7 +140,7 @@ def hooks_path(agent: Agent, host: Host) -> Path:
 
 
 def runs_hooks(agent: Agent, host: Host) -> bool:
-    """Whether an agent's hooks, or its plugin, start memd's."""
+    """Return whether an agent's hooks, or its plugin, start memd's."""
     content = read_file(hooks_path(agent, host))
     return content is not None and str(launcher_file(host)).encode() in content
 

@@ -139,7 +139,7 @@ def _ask_version(host: Host) -> claude_settings.Version | None:
 
 
 def is_present(host: Host) -> bool:
-    """Whether Claude Code is on this machine: its directory or its program."""
+    """Return whether Claude Code is on this machine: its directory or its program."""
     return settings_file(host).parent.is_dir() or has_program(host, "claude")
 
 
@@ -276,7 +276,7 @@ def _list_senders(host: Host, path: str) -> list[tuple[str, ...]]:
 
 
 def _works(timeout: str, send: list[str]) -> bool:
-    """Whether a line goes to a socket, and the answer comes back whole when the other side hangs up."""
+    """Return whether a line goes to a socket, and the answer comes back whole when the other side hangs up."""
     with tempfile.TemporaryDirectory(prefix="memd-") as folder:
         path = str(Path(folder) / "s")
         with socket.socket(socket.AF_UNIX) as listener:

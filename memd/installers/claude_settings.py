@@ -160,7 +160,7 @@ def memd_hook_commands(settings: Settings) -> Iterator[list[str]]:
 
 
 def is_memd_hook(entry: Any) -> bool:
-    """Whether a hook runs memd's hook.py or hook.sh, the plugin's launcher, or the program memd."""
+    """Return whether a hook runs memd's hook.py or hook.sh, the plugin's launcher, or the program memd."""
     words = command_words(entry)
     program = _skip_starters(words)
     file = f"/{program[0]}" if program else ""
@@ -269,7 +269,7 @@ def remove_server(settings: Settings) -> dict[str, Any]:
 
 
 def is_memd_server(entry: Any) -> bool:
-    """Whether an MCP server runs `memd mcp`, however memd is started."""
+    """Return whether an MCP server runs `memd mcp`, however memd is started."""
     return runs_memd(command_words(entry), "mcp")
 
 
@@ -304,7 +304,7 @@ def command_words(entry: Any) -> list[str]:
 
 
 def runs_memd(words: list[str], command: str) -> bool:
-    """Whether these words run `memd COMMAND`, from any path and for any vault."""
+    """Return whether these words run `memd COMMAND`, from any path and for any vault."""
     program = _skip_starters(words)
     if not program or not _is_memd(program[0]):
         return False

@@ -37,7 +37,7 @@ class FileChange:
 
     @property
     def is_needed(self) -> bool:
-        """Whether the file would change."""
+        """Return whether the file would change."""
         return self.before != self.after
 
 
@@ -57,7 +57,7 @@ class InstallPlan:
 
     @property
     def is_empty(self) -> bool:
-        """Whether there is nothing to run and nothing to change."""
+        """Return whether there is nothing to run and nothing to change."""
         return not (self.before or self.after or any(c.is_needed for c in self.changes))
 
 
@@ -257,7 +257,7 @@ def _read_object(content: bytes | None) -> Any:
 
 
 def _differ_by_empty(before: Any, left: Any) -> bool:
-    """Whether two files have the same members but for empty ones where memd's entries stood."""
+    """Return whether two files have the same members but for empty ones where memd's entries stood."""
     if not (isinstance(before, dict) and isinstance(left, dict)):
         return False
     # The version of a hooks file goes with its last hook.
@@ -445,5 +445,5 @@ def _match_items(members: list[_JsonMember], items: list[Any]) -> list[_Match]:
 
 
 def _is_same_json(one: Any, other: Any) -> bool:
-    """Whether two values are written alike: 1, 1.0 and true are three."""
+    """Return whether two values are written alike: 1, 1.0 and true are three."""
     return json.dumps(one) == json.dumps(other)

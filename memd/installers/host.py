@@ -77,7 +77,7 @@ class Host:
 
 
 def has_program(host: Host, name: str) -> bool:
-    """Whether a program is on the user's PATH."""
+    """Return whether a program is on the user's PATH."""
     return shutil.which(name, path=host.environ.get("PATH", "")) is not None
 
 

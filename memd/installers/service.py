@@ -349,7 +349,7 @@ def _describe_author(change: FileChange) -> str | None:
 
 
 def query_succeeds(host: Host, *command: str) -> bool:
-    """Whether a program exists and exits 0 for a question that changes nothing."""
+    """Return whether a program exists and exits 0 for a question that changes nothing."""
     program = shutil.which(command[0], path=host.environ.get("PATH"))
     if program is None:
         return False

@@ -296,7 +296,7 @@ def make_snippet(
 
 
 def shorten_snippet(snippet: str, terms: Collection[str], limit: int) -> str:
-    """What of a snippet answers best in fewer characters; `terms` are the question's that its memory has."""
+    """Cut a snippet to what answers best in fewer characters; `terms` are the question's that its memory has."""
     sentences = [one for part in snippet.split(_GAP) for one in split_sentences(part)]
     return _answer_within(sentences, frozenset(terms), limit)
 
@@ -377,7 +377,7 @@ def _cut_around(sentence: str, found: Sequence[tuple[int, int, str]], limit: int
 
 
 def _find_start(sentence: str, earliest: int, first: int) -> int:
-    """Where a clause begins from `earliest` to `first`, else a word."""
+    """Find where a clause begins from `earliest` to `first`, else a word."""
     earliest = max(earliest, 0)
     if not earliest or sentence[earliest - 1] == " ":
         return earliest
@@ -387,7 +387,7 @@ def _find_start(sentence: str, earliest: int, first: int) -> int:
 
 
 def _find_end(sentence: str, start: int, least: int, most: int) -> int:
-    """Where a clause ends from `least` to `most`, if that uses half the room, else a word; at a whole place if there is one."""
+    """Find where a clause ends from `least` to `most`, if that uses half the room, else a word; at a whole place if there is one."""
     half = max(least, (start + most) // 2)
     clauses = [one.start() for one in _CLAUSE_END.finditer(sentence, half, most)]
     spaces = [i for i in range(least, most + 1) if sentence[i] == " "]

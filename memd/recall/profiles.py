@@ -195,7 +195,7 @@ def _clawmem_composite(
 
 
 def _clawmem_surfacing(k: int, ratio: float, floor: float) -> dict[str, Any]:
-    """What ClawMem's hook takes of what it finds: the threshold first, then what is activated with what passed."""
+    """Select what ClawMem's hook takes of what it finds: the threshold first, then what is activated with what passed."""
     return {
         "base": "clawmem",
         **_clawmem_composite(0.50, 0.25, 0.25, is_spreading=True),

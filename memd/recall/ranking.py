@@ -331,7 +331,7 @@ def _add_own_scores(
 
 
 def weigh_words(query: IndexedQuery, found: Retrieved) -> tuple[float, float]:
-    """What words are worth beside a learned space that leads, and how sure it is that they match by more than chance.
+    """Weigh words beside a learned space that leads, and how surely they match by more than chance.
 
     Measured in nats, by how much likelier the best match makes the question. Of N memories the best has about ln N by
     chance: one word of four, with most of them. Without a learned space, both are 1.

@@ -113,7 +113,7 @@ class LearnedMatch:
     """The nearest row of each of the nearest summaries in the hashing space, if anything is misspelt."""
 
     def scale_above_mean(self, cosines: Floats) -> Floats:
-        """How far each cosine stands above the mean: 1 at `_FAR` deviations, 0 at the mean and for NaN: no vector."""
+        """Scale each cosine by how far it stands above the mean: 1 at `_FAR` deviations, 0 at the mean and for NaN: no vector."""
         return np.fmax((cosines - self.mean) / (_FAR * self.deviation), 0.0) ** _CONVEXITY
 
     def steps(self, cosines: Floats) -> list[tuple[str, str, Floats]]:
@@ -177,7 +177,7 @@ def match_learned(
 
 
 def measure_common(unrelated: NDArray[np.float32] | None, mean: float, excess: float) -> float:
-    """How sure it is that a question is near to all memories alike, 0 to 1.
+    """Rate how surely a question is near to all memories alike, 0 to 1.
 
     If the mean of its cosines with them stands above unrelated sentences, the model sees in it what all have in common: a
     language that it hardly knows, or that all are chats. That tells none of them from the others, unless one stands

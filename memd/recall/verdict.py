@@ -229,7 +229,7 @@ def _decide_verdict(  # noqa: PLR0911  # the cases in their order
 
 @dataclass(frozen=True)
 class _MeasuredHits:
-    """What each hit has of a question. Measured when asked for: most often the first one decides."""
+    """The share of a question that each hit has, measured when asked for: most often the first one decides."""
 
     asked: Sequence[_WeighedWord]
     hits: Sequence[Hit]

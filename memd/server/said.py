@@ -1,4 +1,4 @@
-"""What the user said of a question that no memory answers: sentences that he typed and nobody noted, with their dates."""
+"""The user's words on a question that no memory answers: sentences that he typed and nobody noted, with their dates."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass

@@ -230,7 +230,7 @@ def make_page(window: str, **context: Any) -> Page:
 
 
 def render_page(visit: Visit, template: str, section: str, page: Page) -> Json:
-    """What the script of a page shows: its title and its HTML; `section` is the path of its link in the head."""
+    """Render what the script of a page shows: its title and its HTML; `section` is the path of its link in the head."""
     html = render(template, visit, section=section, **page.context)
     return {"title": reveal(page.title), "html": html}
 

@@ -1,1 +1,1 @@
-"""Which commands failed, and what proves that a failure was fixed."""
+"""Commands that failed, and proof that a failure was fixed."""

@@ -1,4 +1,4 @@
-"""What failed in a piece of work and what followed, check by check. Pure.
+"""Failures in a piece of work and what followed them, check by check. Pure.
 
 A chain: a check fails, something is changed, the same check or a wider one passes, and nobody says that it is still broken.
 Whose runs they are, the agent's or a subagent's, makes no difference. A check that was skipped, removed or set aside proves

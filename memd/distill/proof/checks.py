@@ -1,4 +1,4 @@
-"""Which check a command is, whether a run of it failed, and when one that passed proves that another would pass. Pure.
+"""The check that a command is, whether a run of it failed, and when one that passed proves that another would pass. Pure.
 
 A check covers another if it runs all that the other runs: the same tool in the same environment, at the same
 or a wider scope, with nothing left out that the other has. What an option means is in the table of tools; an

@@ -317,7 +317,7 @@ def split_words(text: str) -> list[str]:
 
 
 class _CharacterTable(dict[int, str]):
-    """What becomes of each character; computed when it first occurs."""
+    """The replacement of each character; computed when it first occurs."""
 
     def __init__(self, convert: Callable[[str], str]) -> None:
         super().__init__()

@@ -96,7 +96,7 @@ class AddedModel:
 
     @property
     def bytes(self) -> int:
-        """What it takes on the disk."""
+        """Its size on the disk."""
         return sum(self.sizes.values())
 
     def find_damage(self) -> str:

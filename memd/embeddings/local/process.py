@@ -181,7 +181,7 @@ def _parse_reply(model: AddedModel, reply: bytes, count: int) -> Vectors:
 
 
 def _list_import_paths() -> str:
-    """Where modules are imported from, as JSON; the process starts without looking for them again."""
+    """List the paths that modules are imported from, as JSON; the process starts without looking for them again."""
     own = str(Path(memd.__file__).resolve().parent.parent)
     return json.dumps([own, *(path for path in sys.path if path and path != own)])
 
