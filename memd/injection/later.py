@@ -87,6 +87,17 @@ class LaterWords:
         new = self.following.get((session_id or 0, at))
         return new and read_taken_back(text, new)
 
+    def find_quoted(self, quote: str, session_id: int | None, at: int) -> SaidSentence | None:
+        """The last prompt of a session until `at` that has a quote, from that quote on."""
+        known = normalised(quote)
+        typed = (one for one, _ in self.prompts if one.session_id == session_id and one.at <= at)
+        own = [one for one in typed if known in normalised(one.text)]
+        if not known or not own:
+            return None
+        last = max(own, key=lambda one: one.at)
+        begin = max(0, last.text.find(quote))
+        return replace(last, text=one_line(last.text[begin:], _CHARACTERS_MAX))
+
     def list_about(self, text: str, at: int) -> Iterator[SaidSentence]:
         """Yield what was said after a statement on the same matter and is more than the same words again."""
         mine, again = _name_main_matter(text), normalised(text)
@@ -198,7 +209,7 @@ def _read_parts(prompt: str) -> tuple[tuple[str, Mapping[str, float]], ...]:
 def find_later(
     text: str, at: int, said: LaterWords, *, is_task: bool = False
 ) -> SaidSentence | None:
-    """The later words on the same matter that most likely put an earlier statement out of force; None if none may.
+    """The later words on the same matter that put an earlier statement out of force; None if none likely does.
 
     `is_task`: it is done with, too, when what it says was done.
     """
@@ -208,7 +219,7 @@ def find_later(
         is_done = says_done(text, later.text)
         return max(likely, ENDED_MIN) if is_task and (is_done or likely >= ENDING_MIN) else likely
 
-    return _choose_likeliest(rate, said.list_about(text, at))
+    return _choose_nearest(text, rate, said.list_about(text, at))
 
 
 def find_stated_later(
@@ -226,17 +237,20 @@ def find_stated_later(
         own = rate_ending(later.text) if turns(later.text) else -math.inf
         return max(own, ENDED_MIN if is_likely else -math.inf)
 
-    return _choose_likeliest(rate, stated.list_about(text, at))
+    return _choose_nearest(text, rate, stated.list_about(text, at))
 
 
-def _choose_likeliest(
-    rate: Callable[[SaidSentence], float], about: Iterable[SaidSentence]
+def _choose_nearest(
+    text: str, rate: Callable[[SaidSentence], float], about: Iterable[SaidSentence]
 ) -> SaidSentence | None:
-    rated = ((rate(one), one.at, one) for one in about)
-    likely, _, best = max(rated, key=lambda one: one[:2], default=(-math.inf, 0, None))
-    if best is None or likely < ENDED_MIN:
-        return None
-    return replace(best, text=one_line(best.text, _CHARACTERS_MAX))
+    """Of what likely put a statement out of force, choose what shares most with it, then the likeliest."""
+    mine = _name_main_matter(text)
+    likely = ((likely, one) for one in about if (likely := rate(one)) >= ENDED_MIN)
+    keys = (
+        (_sum_shared(mine, name_matter(one.text)), likely, one.at, one) for likely, one in likely
+    )
+    *_, best = max(keys, key=lambda key: key[:3], default=(None,))
+    return best and replace(best, text=one_line(best.text, _CHARACTERS_MAX))
 
 
 def choose_ending(

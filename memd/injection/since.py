@@ -95,7 +95,10 @@ def find_since(
     new = spoken.find_otherwise(SaidSentence(one.title, at), said)
     new = new or find_later(one.title, at, said, is_task=one.kind is Kind.TASK)
     if new is None and at == one.at:
-        new = said.find_taken_back(one.title, one.session_id, at)
+        quote = split_note(one.body).said
+        typed = said.find_quoted(quote, one.session_id, at)
+        typed_at = typed.at if typed else at
+        new = said.find_taken_back(quote or one.title, one.session_id, typed_at)
     if new is not None and spoken.leave_rejected(tx, [new], one.project_id):
         return Since(new, is_otherwise=changes_sentence(one.title, new.text))
     other = find_stated_later(one.title, at, stated.titles, stated.quoting)
@@ -103,23 +106,45 @@ def find_since(
 
 
 def tell_since(
-    tx: Connection, project_id: int, said: LaterWords, groups: Sequence[CandidateGroup]
+    tx: Connection, project_id: int, said: LaterWords, groups: Sequence[CandidateGroup], now: int
 ) -> tuple[CandidateGroup, ...]:
-    """Tell with what the user stated of a project what he said or stated since, unless something is told against it already."""
-    plain = {
-        one.id: one
+    """Tell with what the user stated of a project what he said or stated since, unless something is told against it already.
+
+    A note that contradicts it and does not surely say what it quotes is told by that quote.
+    """
+    own = [
+        one
         for group in groups
         for one in group.candidates
-        if one.project_id == project_id and not (one.is_pinned or one.caveat)
-    }
-    stated = read_stated(plain.values())
+        if one.project_id == project_id and not one.is_pinned
+    ]
+    stated = read_stated(one for one in own if not one.caveat)
+    ids = {one.id for one in own}
 
     def tell(one: ContextCandidate) -> ContextCandidate:
-        is_his = one.id in plain and is_followed(one)
-        since = find_since(tx, one, said, stated) if is_his else None
-        return one if since is None else replace(one, caveat=str(since))
+        if one.id not in ids or not is_followed(one):
+            return one
+        if one.caveat:
+            since = _find_contradicting_words(tx, one, said, now)
+        else:
+            since = find_since(tx, one, said, stated)
+        return replace(one, caveat=f"{since}; {one.caveat}".rstrip("; ")) if since else one
 
     return tuple(replace(one, candidates=tuple(map(tell, one.candidates))) for one in groups)
+
+
+def _find_contradicting_words(
+    tx: Connection, one: ContextCandidate, said: LaterWords, now: int
+) -> Since | None:
+    """Find the latest words of the user's that a note quotes which contradicts a memory and is not proved by them."""
+    stated_at = reviews.read_stated_at(tx, one.id, one.at)
+    found = []
+    for other in session_context.candidates_by_ids(tx, one.contradicted_by, now):
+        heard = split_note(other.body).heard
+        if heard and other.at > stated_at:
+            typed = said.find_quoted(heard, other.session_id, other.at)
+            found.append(typed or SaidSentence(heard, other.at))
+    return Since(max(found, key=lambda words: words.at)) if found else None
 
 
 # ── For answers ──────────────────────────────────────────────────────────────────────────────────

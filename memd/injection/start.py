@@ -235,7 +235,7 @@ def read_candidates(
         ended = _choose_ending(tx, here.project.id, typed, allowed, left_out)
         ended = tuple(one for one in ended if not guides.say(one.text))
         said = read_later_words(typed)
-        allowed = tell_since(tx, here.project.id, said, allowed)
+        allowed = tell_since(tx, here.project.id, said, allowed, now)
         late = spoken.follow_later(tx, late, said, here.project.id) if late else late
         late = _join_said(ended, late, allowed)
     allowed = tuple(_drop_spoken(group, late) for group in allowed)

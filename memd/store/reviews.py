@@ -48,6 +48,8 @@ _IS_LEARNED = (
     f" AND (s.source = 'agent' OR s.kind IN ({marks(STATED_KINDS)}))"
 )
 _NOT_PASSED_OVER = " AND v.verdict <> 'seen'"
+# By `memd judge` or `memd edit`.
+_PUT_IN_PLACE = "SELECT at FROM judgments WHERE newer_id = ? AND relation = 'supersedes' AND who = 'user' AND undone_at IS NULL"
 _IS_REVIEWED = "EXISTS (SELECT 1 FROM reviews v WHERE v.summary_id = s.id{})"
 
 
@@ -68,9 +70,10 @@ def read_review(tx: Connection, summary_id: int) -> Review | None:
 
 
 def read_stated_at(tx: Connection, summary_id: int, at: int) -> int:
-    """Return when the user last stood by a memory: when it was stated, or when he kept it in a review."""
+    """Return when the user last stood by a memory: stated it, kept it in a review, or put it in another's place himself."""
     review = read_review(tx, summary_id)
-    return max(at, review.at) if review and review.verdict == "kept" else at
+    kept = review.at if review and review.verdict == "kept" else at
+    return max(at, kept, *fetch_ids(tx, _PUT_IN_PLACE, (summary_id,)))
 
 
 def put_review(tx: Connection, review: Review) -> None:

@@ -135,6 +135,14 @@ def test_words_that_came_later_are_told_at_the_next_search_also_behind_a_later_m
     assert "he said since: “the ferry is washed on fridays now”" in since(question)
 
 
+def test_of_two_later_words_the_nearer_one_is_told(says, since):
+    says("Remind me to rotate the Stripe signing secret.")
+    says("Scrap Adyen, legal never signed the contract. Everything goes through Stripe for now.")
+    done = "Stripe signing secret is rotated, you can cross that off."
+    says(done)
+    assert since("rotate the Stripe signing secret") == [f"he said since: “{done}”"]
+
+
 @pytest.fixture
 def agent_notes(shared_daemon, place):
     """What `mem_remember` answers an agent of a session."""
@@ -199,3 +207,47 @@ def test_what_the_user_keeps_in_a_review_holds_until_later_words(says, call, sin
     again = "the carousel horses may be repainted after all, the paint came"
     says(again)
     assert since("may I repaint the carousel horses?") == [f"he said since: “{again}”"]
+
+
+def test_what_the_user_puts_in_another_s_place_by_hand_holds_until_later_words(
+    says, call, since, shared_daemon
+):
+    says(RULE)
+    says(LATER)
+    (hit,) = call("memd/search", query="may I repaint the carousel horses?")["hits"]
+    assert hit["said_since"]
+    text = "Repaint the carousel horses in winter only"
+    assert shared_daemon.run("edit", str(hit["id"]), "--text", text).returncode == 0
+    assert since("may I repaint the carousel horses?") == []
+    told = call("memd/context")["text"]
+    assert text in told
+    assert "he said since" not in told
+
+
+def test_what_the_next_prompt_takes_back_goes_with_its_note(says, call, since, agent_notes):
+    typed = "The nightly export is gzipped."
+    session = says("Look at the exports.", typed)
+    noted = agent_notes(session, text="The nightly export is gzipped.", kind="fact", quote=typed)
+    assert "unproved" not in noted
+    assert since("is the nightly export gzipped?") == []
+    back = "Wait, no, it isn't, that was the weekly one."
+    session.asks(back)
+    session.ends("OK.")
+    assert since("is the nightly export gzipped?") == [f"he said since: “{back}”"]
+    assert f"he said since: “{back}”" in call("memd/context")["text"]
+
+
+def test_a_refused_note_against_an_older_one_tells_what_he_said_to_the_value(
+    says, call, agent_notes
+):
+    typed = "The premium plan costs 4.99 a month."
+    old = agent_notes(says(typed), text=typed, kind="fact", quote=typed)
+    assert "unproved" not in old
+    quote = "raising to 5.99 from jan"
+    text = "The premium plan costs 6.99 a month."
+    said = f"the numbers are in, {quote} and no discounts"
+    session = says(said)
+    new = agent_notes(session, text=text, kind="fact", quote=quote, replaces=[old["id"]])
+    assert new["unproved"]
+    line = next(one for one in call("memd/context")["text"].splitlines() if typed[:-1] in one)
+    assert f"he said since: “{said}”; contradicts #{new['id']} (agent)" in line
