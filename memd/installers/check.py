@@ -67,11 +67,16 @@ def _check_hooks(host: Host) -> Finding:
             return Finding("hooks", "problem", words, f"{_INSTALL} keeps only the plugin")
         if plugins:
             return _check_plugin(plugins[0], host)
-        changes = claude.install_claude_code(host).changes
+        # Where the client is not on this shell's PATH, the hooks may have been written for one that is current.
+        plans = (
+            claude.install_claude_code(host, assumed)
+            for assumed in (None, claude_settings.CURRENT_CLIENT)
+        )
+        differ = all(any(change.is_needed for change in plan.changes) for plan in plans)
     except MemdError as error:
         return Finding("hooks", "problem", error.message, f"then {_INSTALL}")
     wrong = _find_hook_problem(commands, settings, file)
-    if wrong is None and any(change.is_needed for change in changes):
+    if wrong is None and differ:
         words = "the hooks or the MCP server differ from what this memd would write"
         wrong = Finding("hooks", "warning", words, _INSTALL)
     return wrong or Finding("hooks", "ok", f"{file} runs this memd")

@@ -43,8 +43,11 @@ SERVER_VARIABLES = {"MEMD_CLIENT", *PATH_VARIABLES}
 """Environment variables of an MCP server that an installation sets or removes."""
 
 
-def install_claude_code(host: Host) -> InstallPlan:
-    """Plan hooks and an MCP server in the user's settings. Raises BadRequest for a broken file."""
+def install_claude_code(host: Host, assumed: claude_settings.Version | None = None) -> InstallPlan:
+    """Plan hooks and an MCP server in the user's settings. Raises BadRequest for a broken file.
+
+    `assumed`: the version of a client that is not found.
+    """
     settings = JsonFile.read(settings_file(host))
     if plugins := claude_settings.enabled_plugins(settings.value):
         return _defer_to_plugin(plugins[0], host)
@@ -54,7 +57,7 @@ def install_claude_code(host: Host) -> InstallPlan:
             partial(
                 claude_settings.add_hooks,
                 command=hook_command(host),
-                client=find_version(host) or _ask_version(host),
+                client=find_version(host) or _ask_version(host) or assumed,
             )
         ),
         _add_server(servers_file(host), entry),

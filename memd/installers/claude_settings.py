@@ -85,6 +85,8 @@ EXEC_FORM: Version = (2, 1, 139)
 the payload on its input, the user's words, as a script (seen with 2.1.101 and .137)."""
 OLDEST_PLUGIN_CLIENT = max(event.since for event in HOOK_EVENTS)
 """The plugin's hooks are a file for all versions."""
+CURRENT_CLIENT = max(OLDEST_PLUGIN_CLIENT, EXEC_FORM)
+"""The first version that has all events and starts hooks without a shell."""
 
 
 # ── Hooks of Claude Code ─────────────────────────────────────────────────────────────────────────

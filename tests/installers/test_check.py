@@ -1,4 +1,5 @@
 import json
+import os
 from pathlib import Path
 
 import pytest
@@ -37,6 +38,17 @@ def add_settings(host, **more):
 
 def test_installed_hooks_are_ok(host):
     install(host)
+    assert find(host).verdict == "ok"
+
+
+def test_hooks_that_were_written_for_a_client_that_this_shell_does_not_find_are_ok(host, tmp_path):
+    program = tmp_path / "bin" / "claude"
+    program.parent.mkdir()
+    program.write_text("#!/bin/sh\necho '2.1.332 (Claude Code)'\n", encoding="utf-8")
+    program.chmod(0o755)
+    path = f"{program.parent}:{os.defpath}"
+    install(Host({**host.environ, "PATH": path}, host.python, host.package, "linux"))
+    assert '"args"' in claude.settings_file(host).read_text(encoding="utf-8")
     assert find(host).verdict == "ok"
 
 
