@@ -90,7 +90,8 @@ class _UntoldStart:
     """A start that is still to be told; or, if it was told from an older page, the rest of it."""
 
     moment: InjectionMoment
-    is_rest: bool = False
+    older: InjectedContext | None = None
+    """What was told of the older page: of its memories none is told again, and none for which it had no room."""
 
 
 @dataclass(slots=True)
@@ -280,7 +281,7 @@ class Injector:
         self.budget.spend(key, 0, anyio.current_time() - started)
         if build.context is None and build.standing is not None:
             self._remember_injections(moment, build, build.standing)
-            self._note_begun(key, _UntoldStart(moment, is_rest=True))
+            self._note_begun(key, _UntoldStart(moment, build.standing))
         if build.context is None:
             late = f"building the context took longer than {limit_s:.2g} s"
             self._note_left_out(moment, build.error, late)
@@ -324,7 +325,7 @@ class Injector:
         if untold is None:
             return Told()
         told = await self.offer(untold.moment, None, self._config.prompt_s)
-        if untold.is_rest:
+        if untold.older is not None:
             self._note_begun(key, None)
         return told
 
@@ -445,7 +446,7 @@ class Injector:
                     if moment.is_start and (is_told or context.text is None):
                         untold = self._begun.get(key)
                         self._note_begun(key, None)
-                        if context.text is None and untold is not None and not untold.is_rest:
+                        if context.text is None and untold is not None and untold.older is None:
                             self._note_untold(moment, context.reason)
         except MemdError as error:
             build.error = error.message
@@ -469,7 +470,10 @@ class Injector:
     async def _get_recent(self, moment: InjectionMoment) -> RecentInjections:
         key = _session_key(moment)
         spent = await self.budget.load(key)
-        return replace(self._recent.get(key, RecentInjections({})), tokens=spent.tokens)
+        recent, untold = self._recent.get(key, RecentInjections({})), self._begun.get(key)
+        known = untold.older.candidates if moment.is_start and untold and untold.older else ()
+        shown = {**{one.id: (self._clock(), moment.name) for one in known}, **recent.shown}
+        return replace(recent, shown=shown, tokens=spent.tokens)
 
     def _remember_injections(
         self, moment: InjectionMoment, build: _Build, context: InjectedContext

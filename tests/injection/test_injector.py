@@ -201,14 +201,15 @@ async def test_a_start_whose_page_is_late_is_told_what_still_holds_of_the_last_o
 ):
     builder.gate = anyio.Event()
     older = InjectionCandidate(7, Kind.NOTE, "An older one", 1, "Group", True, "pinned")
-    builder.standing = InjectedContext("1 of 2 shown", "an older page", "p", (older,))
+    crowded = replace(older, id=8, shown=False, why="no room left")
+    builder.standing = InjectedContext("1 of 2 shown", "an older page", "p", (older, crowded))
     with anyio.fail_after(60):
         assert (await injector.offer(START)).text == "an older page"
     builder.standing = None
     builder.gate.set()
     await anyio.wait_all_tasks_blocked()
     assert (await injector.tell(PROMPT, None)).text == "the text"
-    assert builder.recent[-1].shown.keys() == {7}
+    assert builder.recent[-1].shown.keys() == {7, 8}, "the rest is what the page did not know"
     assert (await injector.tell(PROMPT, None)).text is None, "the rest is told once"
 
 
