@@ -15,6 +15,7 @@ it: the later one begins with the value that the earlier one left, or both show 
 
 import functools
 import re
+from collections import defaultdict
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -397,21 +398,22 @@ def read_set_values(
 def find_replaced(edges: Sequence[SettingsEdge]) -> list[ReplacedValue]:
     """Find each value that another memory has set since. `edges` are in order of time."""
     by_file: dict[tuple[int, str], list[_ValueSet]] = {}
+    by_name: defaultdict[tuple[int, str, str], list[_ValueSet]] = defaultdict(list)
     for edge in edges:
-        known = by_file.setdefault((edge.project_id, edge.file), [])
-        known += [one for one in _read_sets(edge) if not _is_kept(one, known)]
-    found = [
-        (one, last)
-        for sets in by_file.values()
-        for place, one in enumerate(sets)
-        if (last := _find_last(one, sets[place + 1 :])) is not None
-    ]
-    standing = {
-        one.edge.summary_id
-        for sets in by_file.values()
-        for one in sets
-        if not any(one is older and one.now != last.now for older, last in found)
+        place = edge.project_id, edge.file
+        sets = [one for one in _read_sets(edge) if not _is_kept(one, by_name[*place, one.key[-1]])]
+        by_file.setdefault(place, []).extend(sets)
+        for one in sets:
+            by_name[*place, one.key[-1]].append(one)
+    lasts = {
+        id(one): last
+        for sets in by_name.values()
+        for number, one in enumerate(sets, start=1)
+        if (last := _find_last(one, sets[number:])) is not None
     }
+    every = [one for sets in by_file.values() for one in sets]
+    found = [(one, lasts[id(one)]) for one in every if id(one) in lasts]
+    standing = {one.edge.summary_id for one in every if lasts.get(id(one), one).now == one.now}
     return [
         ReplacedValue(
             one.edge.summary_id, last.edge.summary_id, one.key, one.now, last.now, one.edge.file,

@@ -11,6 +11,7 @@
 The recaller parses the question before and judges the answer after (verdict). The index's lock is held throughout.
 """
 
+import functools
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
@@ -167,7 +168,10 @@ def _score_with_leading(
     relations = precedence.read_relations(tx, query.parsed, _list_best(query, candidates))
     row_of = dict(zip(candidates.ids, rows.tolist(), strict=True))
     leading = relations.list_leading(
-        lambda number: frozenset(find_terms(query, row_of[number]) if number in row_of else ())
+        # A memory may have set many values, and each asks for its terms.
+        functools.cache(
+            lambda number: frozenset(find_terms(query, row_of[number]) if number in row_of else ())
+        )
     )
     if len(brought := _find_rows(query, found, leading - set(candidates.ids))):
         rows = np.concatenate([rows, brought])

@@ -217,13 +217,13 @@ def settings_beside(tx: Connection, summary_ids: Collection[int]) -> list[Settin
     rows = tx.execute(
         "WITH mine (file, project_id) AS (SELECT DISTINCT e.to_id, s.project_id FROM edges e"
         " JOIN summaries s ON s.id = CAST(e.from_id AS INTEGER) WHERE e.from_kind = 'summary'"
-        # The + keeps SQLite from reading all edges to settings.
-        f" AND e.from_id IN ({marks(summary_ids)}) AND +e.to_kind = ?)"
+        # The + keeps SQLite from reading all edges to settings; a bound kind would have it plan each time.
+        f" AND e.from_id IN ({marks(summary_ids)}) AND +e.to_kind = '{SETTINGS_NODE}')"
         " SELECT s.id, s.project_id, s.at, e.to_id, e.detail FROM mine m"
-        " JOIN edges e ON e.to_kind = ? AND e.to_id = m.file"
+        f" JOIN edges e ON e.to_kind = '{SETTINGS_NODE}' AND e.to_id = m.file"
         " JOIN summaries s ON s.id = CAST(e.from_id AS INTEGER) AND s.project_id = m.project_id"
         " ORDER BY s.at, s.id",
-        (*map(str, summary_ids), SETTINGS_NODE, SETTINGS_NODE),
+        tuple(map(str, summary_ids)),
     )
     return [SettingsEdge(a, b, at, file, json.loads(detail)) for a, b, at, file, detail in rows]
 
