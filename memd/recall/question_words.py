@@ -3,7 +3,7 @@
 import itertools
 import re
 import unicodedata
-from collections.abc import Container, Iterator, Sequence
+from collections.abc import Container, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -17,7 +17,7 @@ from memd.languages import (
     may_be_english,
     split_scripts,
 )
-from memd.text import WORD, fold, is_stop_word, normalised, terms, without_elision, words
+from memd.text import WORD, fold, is_stop_word, terms, without_elision, words
 
 _SENTENCE_START = re.compile(r"(?:^|[.!?:]\s)[\s\"'`(¿¡]*$")
 _HANGUL_RUN = re.compile(f"[{HANGUL}]")
@@ -140,15 +140,17 @@ class ShownText:
     """Text that a hit shows, to look for words in."""
 
     def __init__(self, text: str) -> None:
+        self._text = text
         self._folded = fold(text)
-        found = words(text)
-        folded = map(str.lower if text.isascii() else fold, found)
-        self._tokens = dict(zip(found, folded, strict=True))
-        self._joined = "\n".join(self._tokens.values())
+
+    @cached_property
+    def _chunks(self) -> Mapping[str, str]:
+        """What stands between spaces → the same folded. To tell all words apart takes several times as long."""
+        return {one: fold(one) for one in self._text.split()}
 
     @cached_property
     def _words(self) -> tuple[str, ...]:
-        return tuple(set(self._tokens.values()))
+        return tuple(set(map(fold, words(self._text))))
 
     @cached_property
     def _jamo(self) -> tuple[str, ...]:
@@ -158,7 +160,8 @@ class ShownText:
     @cached_property
     def _line(self) -> str:
         """All words, with a space around each."""
-        return f" {normalised(self._folded)} "
+        found = words(self._folded)
+        return f" {' '.join(found if self._folded.isascii() else map(fold, found))} "
 
     def share_of(self, word: QuestionWord) -> tuple[float, float]:
         """Return the share of a word that a reader would recognise in the text, 0 to 1, and how many words that is."""
@@ -175,13 +178,14 @@ class ShownText:
         """Return whether a word, or all its parts, stand in the text in any English form."""
         # Stemming is slow, and a word has what its stem has but for the last letter.
         begins = {term[: max(len(term) - 1, 2)] for term in word.terms}
-        near = {
+        near = (
             token
             for begin in begins
-            if begin in self._joined
-            for token, folded in self._tokens.items()
+            for chunk, folded in self._chunks.items()
             if begin in folded
-        }
+            for token in words(chunk)
+            if begin in fold(token)
+        )
         return word.is_in({term for token in near for term in terms(token)})
 
     def has_phrase(self, phrase: str) -> bool:
@@ -190,12 +194,13 @@ class ShownText:
 
     def has_parts(self, own: str) -> bool:
         """Return whether a word stands there as two."""
-        pairs = ((own[:cut], own[cut:]) for cut in range(2, len(own) - 1))
-        return any(
-            self.has_phrase(f"{one} {other}")
-            for one, other in pairs
-            if other in self._folded and one in self._folded
-        )
+        for cut in range(2, len(own) - 1):
+            one, other = own[:cut], own[cut:]
+            if one not in self._folded:
+                return False
+            if other in self._folded and self.has_phrase(f"{one} {other}"):
+                return True
+        return False
 
     def _share_of_form(self, own: str) -> float:
         best = 0.0

@@ -188,27 +188,28 @@ def _format_hits(
     found: SearchOutcome, now: int, limit: int, clients: Container[str], *, explain: bool
 ) -> list[JsonObject]:
     """The hits without snippets. Titles are shortened until each snippet gets some bytes."""
-    rows: list[JsonObject] = []
+    hits = found.answer.hits
+    rows = [_format_hit(one, found, now, clients) for one in hits]
+    if explain:
+        for row, hit in zip(rows, hits, strict=True):
+            row["parts"] = format_parts(hit.parts)
     for title_bytes in _TITLE_BYTES:
-        rows = [_format_hit(one, found, now, title_bytes, clients) for one in found.answer.hits]
-        if explain:
-            for row, hit in zip(rows, found.answer.hits, strict=True):
-                row["parts"] = format_parts(hit.parts)
+        for row, hit in zip(rows, hits, strict=True):
+            row["title"] = fit_text(hit.summary.title, title_bytes)
         if count_bytes(rows) + _SNIPPET_BYTES * len(rows) <= limit:
             break
     return rows
 
 
-def _format_hit(
-    hit: Hit, found: SearchOutcome, now: int, title_bytes: int, clients: Container[str]
-) -> JsonObject:
+def _format_hit(hit: Hit, found: SearchOutcome, now: int, clients: Container[str]) -> JsonObject:
+    """A hit without its snippet; its title has still to be fitted."""
     summary = hit.summary
     is_elsewhere = hit.project != found.scope.name
     is_pinned = summary.pinned_at is not None
     doubt = describe_unproved(summary.body, summary.authority, is_pinned=is_pinned)
     return {
         "id": summary.id,
-        "title": fit_text(summary.title, title_bytes),
+        "title": summary.title,
         "kind": summary.kind.value,
         "speaker": summary.speaker,
         **drop_empty(
