@@ -18,6 +18,7 @@ _UNITS_MAX = 6_000
 """Words of a text that a fingerprint holds; some 15 kB in hexadecimal at most, which redaction leaves as it is."""
 _BITS_PER_UNIT = 10
 _PROBES = 3
+_ONE = ord("1")
 _RUN = 3
 _ROOT_MIN = 4
 """Letters of a word that is counted in pairs: most function words are shorter."""
@@ -64,7 +65,8 @@ def fold_plainly(text: str) -> str:
     if text.isascii():
         return text.lower()
     folded = _fold(text)
-    return "".join(c for c in folded if c.isascii() or unicodedata.category(c)[0] not in "MC")
+    unseen = [c for c in set(folded) if not c.isascii() and unicodedata.category(c)[0] in "MC"]
+    return folded.translate(dict.fromkeys(map(ord, unseen))) if unseen else folded
 
 
 def weigh_unit(unit: str) -> float:
@@ -130,16 +132,16 @@ def make_fingerprint(text: str, *, prose: bool = False) -> str:
         }
     if not runs:
         return ""
-    bits = bytearray(-(-len(runs) * _BITS_PER_UNIT // 8))
-    size = len(bits) * 8
-    for run in (
-        runs
-    ):  # as `_find_places`; written out because it runs for each word of a file that is read
-        place, step = zlib.crc32(run), zlib.adler32(run) | 1
-        for _ in range(_PROBES):
-            bits[place % size >> 3] |= 1 << (place % size & 7)
-            place += step
-    return bits.hex()
+    size = -(-len(runs) * _BITS_PER_UNIT // 8) * 8
+    # As `_find_places`, a digit for each bit: it runs for each word of a file that is read.
+    digits = bytearray(b"0" * size)
+    for first, step in zip(map(zlib.crc32, runs), map(zlib.adler32, runs), strict=True):
+        step |= 1  # noqa: PLW2901
+        digits[first % size] = digits[(first + step) % size] = digits[(first + 2 * step) % size] = (
+            _ONE
+        )
+    digits.reverse()
+    return int(digits, 2).to_bytes(size // 8, "little").hex()
 
 
 def read_fingerprint(text: object) -> bytes:

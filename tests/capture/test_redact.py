@@ -9,6 +9,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
+from memd.capture import redact as redaction
 from memd.capture.redact import PATTERNS, forget_words, redact, redact_value
 from memd.capture.redact.blocks import redact_blocks
 from tests import redaction_corpus
@@ -74,6 +75,23 @@ def test_a_planted_secret_never_survives(row, left, before, right):
 def test_redacting_twice_is_redacting_once(text):
     once = redact(text)
     assert redact(once) == once
+
+
+def test_no_word_that_rules_look_for_hides_another():
+    signs = sorted(redaction._SIGNS)
+    beside = [f"{one[:-1]}{other}" for one, other in zip(signs, signs[7:] + signs[:7], strict=True)]
+    for text in (*signs, *beside, *(f"x{one}y" for one in signs)):
+        words = set(text.upper().split())
+        joined = "\n".join((*words, "")).lower()
+        forget_words()
+        assert redaction._find_signs(words).all == {one for one in signs if one in joined}
+
+
+def test_a_long_text_with_a_secret_is_redacted_each_time():
+    text = f"{'word ' * 80}password={draw(16)}"
+    once = redact(text)
+    assert once.endswith("password=[REDACTED:password]")
+    assert redact(text) == redact(once) == once
 
 
 def _redact_afresh(text):
@@ -303,6 +321,8 @@ ADVERSARIES = [
         "İ",
         "M",
         "0a",
+        "7",
+        "7m",
     ),
     *("aws ab/", "value: name=password ", "PuTTY-User-Key-File-2", ":AA", "secret_key ", "token: "),
 ]

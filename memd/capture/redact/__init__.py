@@ -9,14 +9,15 @@ text in which something was found. Standard library only: the hook runs this whe
 """
 
 import functools
+import hashlib
 import re
-from collections import deque
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from memd.capture.redact.assignments import ANCHOR_WORDS, find_assigned
-from memd.capture.redact.blocks import redact_blocks
+from memd.capture.redact.blocks import BLOCK_SIGNS, redact_blocks
 from memd.capture.redact.commands import (
+    PRINTED_SIGNS,
     PROGRAM_NEEDLES,
     find_in_commands,
     find_printed,
@@ -49,7 +50,9 @@ from memd.capture.redact.patterns import PATTERNS, is_login, replace_secrets
 from memd.capture.redact.regexes import (
     PLACEHOLDER,
     Reading,
+    as_sign,
     compile_regex,
+    join_words,
     lower_alike,
     note_secrets,
     place_mark,
@@ -77,49 +80,53 @@ def _group_by_needle(members: Iterable[int]) -> _Needles:
     return tuple(table.items())
 
 
-def _as_word(needle: str) -> str:
-    """Return a listed word as it is searched for in a list of words: `curl ` is a word's end."""
-    return f"{needle[:-1]}\n" if needle.endswith(" ") else needle
+def _group_by_sign() -> list[tuple[str, list[tuple[str, _Needles]]]]:
+    """Group the needles of the other patterns by a sign in them, "" for none, and then by the two characters that end there.
 
-
-def _group_by_sign() -> list[tuple[str, _Needles]]:
-    """Group the needles of the other patterns by a sign in them, "" for none: most words have few signs."""
-    signs: dict[str, list[tuple[str, tuple[int, ...]]]] = {}
+    Most words have few signs, and most that have one have few of its needles.
+    """
+    signs: dict[str, dict[str, _Needles]] = {}
     for needle, ns in _group_by_needle(
         n for n, pattern in enumerate(PATTERNS) if not pattern.folded
     ):
-        sign = next((c for c in needle if c in "_-.:$/~|%+"), "")
-        signs.setdefault(sign, []).append((needle, ns))
-    return [(sign, tuple(needles)) for sign, needles in signs.items()]
+        at, sign = next(((n, c) for n, c in enumerate(needle) if c in "_-.:$/~|%+"), (1, ""))
+        pairs = signs.setdefault(sign, {})
+        pair = needle[max(at - 1, 0) : max(at + 1, 2)]
+        pairs[pair] = (*pairs.get(pair, ()), (needle, ns))
+    return [(sign, list(pairs.items())) for sign, pairs in signs.items()]
 
 
 _FOLDED_NEEDLES = _group_by_needle(n for n, pattern in enumerate(PATTERNS) if pattern.folded)
-_WORD_NEEDLES = {_as_word(needle): ns for needle, ns in _FOLDED_NEEDLES if " " not in needle[:-1]}
-_SPACED_NEEDLES = [(needle, ns) for needle, ns in _FOLDED_NEEDLES if " " in needle[:-1]]
+_WORD_NEEDLES = {as_sign(needle): ns for needle, ns in _FOLDED_NEEDLES if " " not in needle[:-1]}
+_SPACED_NEEDLES = [
+    (as_sign(needle), needle, ns) for needle, ns in _FOLDED_NEEDLES if " " in needle[:-1]
+]
 _SIGNED_NEEDLES = _group_by_sign()
 _NEEDLELESS = [n for n, p in enumerate(PATTERNS) if not p.needles]
 _ANCHORS = frozenset((*ANCHOR_WORDS, *SPOKEN_WORDS))
-_SIGNS = tuple({
-    *_WORD_NEEDLES, *_ANCHORS, *SPOKEN_WORDS, *OPENING_SIGNS, *PROGRAM_NEEDLES, *DOCUMENT_NEEDLES, *TABLE_NEEDLES
+_SIGNS = frozenset({
+    *_WORD_NEEDLES, *_ANCHORS, *OPENING_SIGNS, *PROGRAM_NEEDLES, *DOCUMENT_NEEDLES, *TABLE_NEEDLES,
+    *BLOCK_SIGNS, *PRINTED_SIGNS, *(sign for sign, _, _ in _SPACED_NEEDLES),
 })  # fmt: skip
 """Everything that any rule searches for in the lower-cased words of a text, each with a line break behind it."""
 
 
-_COMMON_PARTS = (
-    "(", "$", "pass", "auth", "key", "user", "value", "cred", "sql", "cli", "sign", ":/", "|", "}", "=", "_", ".", '"', "'",
-    "-", ":", "ftp", "word", "neo4j", "rabbit", "rar", "code", "zip", "sess", "podman", "desk",
-)  # fmt: skip
+_FREQUENT = ("name", "code", "user", "command", "output", "root", "http", "key")
+"""Signs that many texts have: searching for each takes less time than to find them again and again."""
 
 
-def _by_part() -> dict[str, list[str]]:
-    """Group the signs by a shorter one within them: if that is not in a text, the longer ones need no search."""
-    parts: dict[str, list[str]] = {part: [] for part in _COMMON_PARTS}
-    for sign in sorted(_SIGNS, key=len):
-        parts.setdefault(next((part for part in parts if part in sign), sign), []).append(sign)
-    return parts
+def _group_by_beginning() -> dict[str, list[str]]:
+    """Group the other signs by the shortest of them that they begin with."""
+    groups: dict[str, list[str]] = {}
+    for sign in sorted(_SIGNS - set(_FREQUENT), key=len):
+        begun = next((sign[:n] for n in range(1, len(sign)) if sign[:n] in groups), sign)
+        groups.setdefault(begun, []).append(sign)
+    return groups
 
 
-_SIGNS_BY_PART = _by_part()
+_SIGNS_BY_BEGINNING = _group_by_beginning()
+_ANY_SIGN = join_words(_SIGNS_BY_BEGINNING)
+"""A regex that finds all of them at once."""
 _SHORT_NAME = re.compile(r"[\w./-]{0,19}", re.ASCII)
 _LONG_CHARACTERS_MIN = 20
 _LONG_RUN = re.compile(r"[A-Za-z0-9_+/.=~:%-]{20,}", re.ASCII)
@@ -127,7 +134,6 @@ _CAPITAL_OR_DIGIT = re.compile(r"[A-Z0-9]", re.ASCII)
 _NO_SIGNS: _Signs = frozenset()
 _HARMLESS_CACHED_MAX = 4_096
 _HARMLESS_CHARACTERS = 200
-_RECENT_MAX = 16
 _WORDS_CACHED_MAX = 40_000
 _PASSES_MAX = 32
 """Nearly every text takes two; adjacent secrets of different kinds take one each."""
@@ -156,10 +162,8 @@ _harmless_runs: set[str] = set()
 """Long runs of token characters that are no token, because paths and names recur. A secret is never cached."""
 _harmless_texts: set[str] = set()
 """Short texts without a secret. Not the same set: the run `password=x` is no token, but a text with a secret."""
-
-
-_recent_texts: deque[str] = deque(maxlen=_RECENT_MAX)
-"""The last long texts without a secret: an event says the same in several fields, and its key is made of it."""
+_clean_digests: set[bytes] = set()
+"""Digests of long texts without a secret: a text comes in several fields, by a hook and in the transcript."""
 
 
 class _FoundSigns(NamedTuple):
@@ -177,7 +181,9 @@ def redact(text: str, *, entropy: bool = True) -> str:
     `entropy=False` leaves random words without a name or a known form.
     """
     # Most keys of an object are too short for a token or an assigned value.
-    if text in _harmless_texts or text in _recent_texts or _SHORT_NAME.fullmatch(text):
+    if text in _harmless_texts or _SHORT_NAME.fullmatch(text):
+        return text
+    if (known := _digest(text)) in _clean_digests:
         return text
     given, text = text, _strip_colours(text)
     plain = text
@@ -189,16 +195,25 @@ def redact(text: str, *, entropy: bool = True) -> str:
         text = redacted
     if text != plain:
         return text
-    if entropy and len(given) > _HARMLESS_CHARACTERS:
-        _recent_texts.append(given)
+    if entropy and known:
+        if len(_clean_digests) > _HARMLESS_CACHED_MAX:
+            _clean_digests.clear()
+        _clean_digests.add(known)
     elif entropy:
         _remember(_harmless_texts, [given])
     return given
 
 
+def _digest(text: str) -> bytes:
+    """Return what a long text is known by; nothing for a short one, which is known by itself."""
+    if len(text) <= _HARMLESS_CHARACTERS:
+        return b""
+    return hashlib.blake2b(text.encode("utf-8", "surrogatepass"), digest_size=16).digest()
+
+
 def forget_words() -> None:
     """Empty the caches, which make no difference but to the time, and take some megabytes after much text."""
-    for cache in (_signless_words, _signs_by_word, _harmless_runs, _harmless_texts, _recent_texts):
+    for cache in (_signless_words, _signs_by_word, _harmless_runs, _harmless_texts, _clean_digests):
         cache.clear()
 
 
@@ -227,30 +242,48 @@ def _redact_read(text: str, *, entropy: bool) -> str:
 
 
 def _redact_once(text: str, *, entropy: bool) -> str:
-    text = given = redact_blocks(text)
+    given, words = text, set(text.split())
+    signs, fresh, signs_of_fresh = _find_signs(words)
+    if not signs.isdisjoint(BLOCK_SIGNS):
+        text = redact_blocks(text)
     if may_have_seed_phrase(text):
         text = redact_seed_phrases(text)
-    words = set(text.split())
-    signs, fresh, signs_of_fresh = _find_signs(words)
+    if text is not given:
+        words = set(text.split())
+        signs, fresh, signs_of_fresh = _find_signs(words)
     reading = _make_reading(text, signs)
-    fresh_runs = [run for run in _find_long_runs(fresh) if run not in _harmless_runs]
+    runs = {word: _find_long_runs(word) for word in fresh if len(word) >= _LONG_CHARACTERS_MIN}
+    fresh_runs = [run for own in runs.values() for run in own if run not in _harmless_runs]
     drawn = [run for run in fresh_runs if has_random_words([run])]
     of_words = _match_words(fresh_runs)
     if not of_words:
         _remember(_harmless_runs, [run for run in fresh_runs if run not in drawn])
-    lowered = reading.lowered
-    for number in sorted(_match_text(reading, words).union(of_words)):
+    numbers = sorted(_match_text(reading, words).union(of_words))
+    text = _redact_around(reading, _redact_forms(reading, numbers))
+    if entropy and drawn:
+        text = replace_spans(text, find_random_words(text))
+    if text is given and fresh:
+        _remember_signs(fresh, signs_of_fresh, runs)
+    return text
+
+
+def _redact_forms(reading: Reading, numbers: Iterable[int]) -> str:
+    """Redact the secrets of which these patterns know the form."""
+    text, lowered = reading.text, reading.lowered
+    for number in numbers:
         if (tidied := replace_secrets(text, lowered, PATTERNS[number])) is not text:
             text, lowered = tidied, lower_alike(tidied)
+    return text
+
+
+def _redact_around(reading: Reading, text: str) -> str:
+    """Redact the secrets that what is around them gives away. `reading` is of the text as it was before."""
     for find in (find_in_documents, find_in_commands, find_spoken, find_in_tables, find_assigned):
         if text is not reading.text:  # what replaces a secret has words of its own
             reading = _make_reading(text, _find_signs(set(text.split())).all)
         text = replace_spans(text, find(reading))
-    text = replace_spans(text, find_printed(text))
-    if entropy and drawn:
-        text = replace_spans(text, find_random_words(text))
-    if text is given and fresh:
-        _remember_signs(fresh, signs_of_fresh)
+    if text is not reading.text or not reading.signs.isdisjoint(PRINTED_SIGNS):
+        text = replace_spans(text, find_printed(text))
     return text
 
 
@@ -268,22 +301,30 @@ def _find_signs(words: set[str]) -> _FoundSigns:
     known = set(filter(None, looked_up.values()))
     if not fresh:
         return _FoundSigns(_NO_SIGNS.union(*known), fresh, _NO_SIGNS)
-    # A sign costs a look at every character, and a long text repeats its words.
     joined = "\n".join((*fresh, "")).lower()
-    parts = [part for part in _SIGNS_BY_PART if part in joined]
-    of_fresh = frozenset([s for part in parts for s in _SIGNS_BY_PART[part] if s in joined])
+    found = [sign for sign in _FREQUENT if sign in joined]
+    begun, search = set(), compile_regex(_ANY_SIGN).search
+    at = search(joined)
+    while at is not None:
+        begun.add(at[0])
+        at = search(joined, at.start() + 1)  # another may begin within it
+    found += [s for sign in begun for s in _SIGNS_BY_BEGINNING[sign] if s in joined]
+    of_fresh = frozenset(found)
     return _FoundSigns(of_fresh.union(*known), fresh, of_fresh)
 
 
-def _remember_signs(words: set[str], signs: _Signs) -> None:
-    """Cache which of these signs each word has. Only of a text without a secret: a secret is never cached."""
+def _remember_signs(words: set[str], signs: _Signs, runs: Mapping[str, list[str]]) -> None:
+    """Cache which of these signs each word has. Only of a text without a secret: a secret is never cached.
+
+    `runs`: the runs of characters of the long words, which are not cached if one of these may be a token.
+    """
     if len(_signless_words) + len(_signs_by_word) > _WORDS_CACHED_MAX:
         _signless_words.clear()
         _signs_by_word.clear()
     for word in words:
         if len(word) > _HARMLESS_CHARACTERS or not word.isascii():
             continue
-        if len(word) < _LONG_CHARACTERS_MIN or _harmless_runs.issuperset(_find_long_runs([word])):
+        if word not in runs or _harmless_runs.issuperset(runs[word]):
             lowered = f"{word}\n".lower()
             if found := frozenset([s for s in signs if s in lowered]):
                 _signs_by_word[word] = found
@@ -291,25 +332,21 @@ def _remember_signs(words: set[str], signs: _Signs) -> None:
                 _signless_words.add(word)
 
 
-def _find_long_runs(words: Iterable[str]) -> list[str]:
+def _find_long_runs(word: str) -> list[str]:
     """Return the runs of token characters that are long enough for a token and not all small letters.
 
     Most of a text is short words; splitting it first costs a third of searching it for runs.
     """
-    return [
-        run
-        for word in words
-        if len(word) >= _LONG_CHARACTERS_MIN
-        for run in _LONG_RUN.findall(word)
-        if _CAPITAL_OR_DIGIT.search(run)
-    ]
+    return [run for run in _LONG_RUN.findall(word) if _CAPITAL_OR_DIGIT.search(run)]
 
 
 def _match_text(reading: Reading, words: set[str]) -> set[int]:
     """Return the indexes of the folded patterns with a needle in the lower-cased text and all else that they need."""
     lowered = reading.lowered
     found = {n for sign in reading.signs for n in _WORD_NEEDLES.get(sign, ())}
-    found.update(n for needle, ns in _SPACED_NEEDLES if needle in lowered for n in ns)
+    for sign, needle, ns in _SPACED_NEEDLES:
+        if sign in reading.signs and needle in lowered:
+            found.update(ns)
     longest = max(map(len, words), default=0) if any(PATTERNS[n].run for n in found) else 0
     return {
         n
@@ -327,8 +364,10 @@ def _match_words(words: list[str]) -> list[int]:
     joined = "\n".join(words)
     found = [
         n
-        for sign, needles in _SIGNED_NEEDLES
+        for sign, pairs in _SIGNED_NEEDLES
         if sign in joined
+        for pair, needles in pairs
+        if pair in joined
         for needle, ns in needles
         if needle in joined
         for n in ns

@@ -35,6 +35,10 @@ _QUOTES = "\"'`"
 _NEAR = 200
 
 
+BLOCK_SIGNS = ("private", "secret", INJECTED_TAG)
+"""What a text with such a block has in its words in lower case."""
+
+
 class _BlockMark(NamedTuple):
     """The beginning or end of a block."""
 

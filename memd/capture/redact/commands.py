@@ -18,7 +18,7 @@ from memd.capture.redact.names import (
     is_reference,
     secret_rule,
 )
-from memd.capture.redact.regexes import Found, Reading, compile_regex, read_tables
+from memd.capture.redact.regexes import Found, Reading, as_sign, compile_regex, read_tables
 
 RULE = "cli-password"
 
@@ -89,8 +89,8 @@ def find_in_commands(reading: Reading) -> list[Found]:
     spans: list[_Span] = []
     has_flags = " -" in text or " /p" in text
     needles = _NEEDLES if has_flags else _FLAGLESS_NEEDLES
-    for root in [root for root in needles if root in reading.signs]:
-        for needle in needles[root]:
+    for root in reading.signs & PROGRAM_NEEDLES:
+        for needle in needles.get(root, ()):
             for at in _find_program(text, needle):
                 spans += _find_in_command(text, needle[:-1], at + len(needle) - 1)
     if "|" in text and ("echo " in text or "printf " in text):
@@ -226,6 +226,8 @@ PRINTED_RULE = "printed-secret"
 _PRINTS = "|".join(VOCABULARY["commands"]["printing"])
 _NAMED = r"(?:printenv\s+|echo\s+[\"']?\$\{?|output\s+-raw\s+|Env:)(?P<name>\w{2,60})"
 _PRINTING_NEEDLES = tuple(VOCABULARY["commands"]["printing_needles"])
+PRINTED_SIGNS = frozenset(as_sign(needle.lower()) for needle in _PRINTING_NEEDLES)
+"""What is in the words of a text in which `find_printed` may find something."""
 _PROMPTED = r"(?m)^(?:[^\n$#%>❯]{0,60}[$#%>❯][ \t]{1,4})?(?P<command>[^\n]{6,400})\r?\n(?P<s>\S{5,512})[ \t]*\r?$"
 _WHOLE_MAX = 4_096
 _OUTPUTS = ("stdout", "output", "content", "text", "tool_response")

@@ -20,10 +20,13 @@ from memd.capture.redact.regexes import (
     read_words,
 )
 
+_ALONE = r"\n(?:[ \t]*(?:```\w{0,12})?[ \t]*\r?\n){0,2}[ \t]*[\"'`]?(?P<s>(?>[^\s\"'`]{5,512}))[\"'`]?[ \t]*(?:\r?$|\Z)"
+"""A word that is alone on the line below."""
+_BELOW = rf"(?m){_ALONE}"
 _ABOVE = (
     r"(?m)[ \t]*(?:[-?*+>][ \t]{1,4})?[\"'`*_]{0,3}(?P<name>[\w. /-]{2,40}?)[\"'`*_]{0,3}[ \t]*"
-    r"(?P<colon>[:?？]?)[*_]{0,3}[ \t]*(?:[>|]\d?[+-]?\d?|&[\w-]{1,40}|!!\w{1,12})?[ \t]*(?:#[^\n]{0,60})?\r?\n"
-    r"(?:[ \t]*(?:```\w{0,12})?[ \t]*\r?\n){0,2}[ \t]*[\"'`]?(?P<s>[^\s\"'`]{5,512})[\"'`]?[ \t]*(?:\r?$|\Z)"
+    r"(?P<colon>[:?？]?)[*_]{0,3}[ \t]*(?:[>|]\d?[+-]?\d?|&[\w-]{1,40}|!!\w{1,12})?[ \t]*(?:#[^\n]{0,60})?\r?"
+    rf"{_ALONE}"
 )
 _ABOVE_NAMES = ("pass", "pw", "secret", "token", "key", "kennwort", "senha", "contrase")
 _NAME_TAIL_MAX = 60
@@ -105,7 +108,7 @@ def _find_values_below(text: str, lowered: str, signs: Container[str]) -> Iterat
             word: lowered.find(word, end) if place < end else place
             for word, place in places.items()
         }
-        if end - at > _NAME_TAIL_MAX:
+        if end - at > _NAME_TAIL_MAX or not compile_regex(_BELOW).match(text, end):
             continue
         found = compile_regex(_ABOVE).match(text, text.rfind("\n", 0, at) + 1)
         if found is None:
@@ -162,9 +165,10 @@ def may_have_seed_phrase(text: str) -> bool:
         return False
     coded = text.encode("utf-8", "surrogatepass")
     words = coded.replace(b"\\n", b" ").translate(_SEED_SEPARATED).split()
-    return len(words) >= _SEED_WORDS_MIN and _SEED_RUN in bytes(
-        map(_seed_words().__contains__, words)
-    )
+    known = _seed_words().__contains__
+    # Of twelve in a row one is at each twelfth place: most texts need no look at the others.
+    is_near = any(map(known, words[_SEED_WORDS_MIN - 1 :: _SEED_WORDS_MIN]))
+    return is_near and _SEED_RUN in bytes(map(known, words))
 
 
 @functools.cache

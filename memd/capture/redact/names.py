@@ -9,9 +9,9 @@ import bisect
 import functools
 import itertools
 import math
+import operator
 import re
 import unicodedata
-from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from memd.capture.redact.regexes import PLACEHOLDER, Found, compile_regex, read_tables
@@ -286,6 +286,8 @@ _WORD = re.compile(
     re.ASCII,
 )
 _SPLIT = re.compile(r"[_+/=-]")
+_SEPARATED = str.maketrans("_+/=-", "     ")
+_WORD_MIN = 24
 _HEX = re.compile(r"(?:0x)?[0-9a-fA-F_-]+", re.ASCII)
 _LETTERS = re.compile(r"[a-z]{2,}", re.ASCII)
 _LETTER_HUMP = re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])", re.ASCII)
@@ -369,7 +371,9 @@ def find_random_words(text: str) -> Iterator[Found]:
 
 def has_random_words(runs: Iterable[str]) -> bool:
     """Return whether any of these runs of characters contains a random word."""
-    return any(is_random(word) for run in runs for word in _WORD.findall(run))
+    return any(
+        is_random(word) for run in runs if len(run) >= _WORD_MIN for word in _WORD.findall(run)
+    )
 
 
 def is_random(word: str) -> bool:
@@ -391,7 +395,7 @@ def _has_random_parts(sample: str) -> bool:
     the word. Separators may be part of a draw themselves (base64), so a word of all classes of
     characters may also be random as a whole.
     """
-    parts = [part for part in _SPLIT.split(sample) if part]
+    parts = sample.translate(_SEPARATED).split()
     long = {part: _score_randomness(part) for part in parts if len(part) >= _PART_MIN}
     drawn = [len(part) for part in parts if part in long and _is_random_part(part, long[part])]
     if sum(drawn) >= max(_DRAWN_MIN, _DRAWN_SHARE * len(sample)):
@@ -409,7 +413,8 @@ def _has_random_parts(sample: str) -> bool:
 def entropy(word: str) -> float:
     """Shannon entropy in bits per character (Shannon 1948): −Σ p·log2 p."""
     total = len(word)
-    return -math.fsum(n / total * math.log2(n / total) for n in Counter(word).values())
+    shares = [word.count(c) / total for c in set(word)]
+    return -math.fsum([share * math.log2(share) for share in shares])
 
 
 def _is_alphabet(word: str) -> bool:
@@ -428,12 +433,14 @@ def _score_randomness(part: str) -> float:
 
     camelCase is made of words, so a pair of letters across its humps is no evidence of either.
     """
-    is_word = part.isalpha() and part.islower()
-    runs = [part] if is_word else _LETTERS.findall(_LETTER_HUMP.sub(" ", part).lower())
-    pairs = [run[i : i + 2] for run in runs for i in range(len(run) - 1)]
-    usual = sum(map(_PAIRS.__contains__, pairs))
-    seams = 0 if is_word else len(_SEAM.findall(part))
-    return seams + (len(pairs) - usual) - _USUAL_WEIGHT * usual
+    if part.isalpha() and part.islower():
+        runs, seams = [part], 0
+    else:
+        humps = part if part.islower() else _LETTER_HUMP.sub(" ", part).lower()
+        runs, seams = _LETTERS.findall(humps), len(_SEAM.findall(part))
+    pairs = sum(map(len, runs)) - len(runs)
+    usual = sum([sum(map(_PAIRS.__contains__, map(operator.add, run, run[1:]))) for run in runs])
+    return seams + (pairs - usual) - _USUAL_WEIGHT * usual
 
 
 def _is_public(before: str, word: str) -> bool:

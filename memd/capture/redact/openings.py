@@ -15,14 +15,17 @@ from memd.capture.redact.words import (
     LINE,
     Word,
     among,
+    begin_of_line,
+    find_foreign,
     find_words,
+    group_by_letters,
     group_by_sign,
     list_last_parts,
     read_tokens_after,
 )
 
 _LASTS_BY_SIGN = group_by_sign(list_last_parts("code"))
-_FOREIGN = [last for last in list_last_parts("code") if not last.isascii()]
+_FOREIGN = group_by_letters(list_last_parts("code"))
 OPENING_SIGNS = frozenset(_LASTS_BY_SIGN)
 """What is searched for in the words of a text, each with a line break behind it."""
 _OPENED = frozenset(
@@ -43,7 +46,7 @@ def find_opening_words(reading: Reading) -> Iterator[tuple[int, int, Word]]:
     """Yield where a code or a key stands that opens something, and by which word it is called."""
     text, lowered = reading.text, reading.lowered
     words = [last for sign in OPENING_SIGNS & reading.signs for last in _LASTS_BY_SIGN[sign]]
-    words += [last for last in _FOREIGN if last in lowered] if reading.is_foreign else []
+    words += find_foreign(lowered, _FOREIGN) if reading.is_foreign else []
     for last in words:
         for at, end, word in find_words(text, lowered, last, opening=True):
             near = f"{lowered[max(at - LINE // 2, 0) : at]} {lowered[end : end + LINE // 2]}"
@@ -57,7 +60,7 @@ def _is_opening(text: str, start: int, end: int, word: Word) -> bool:
 
     What stands between says of what they are: "error code for the door", "code d'erreur de la porte".
     """
-    line = max(text.rfind("\n", 0, start) + 1, start - LINE // 2)
+    line = begin_of_line(text, start)
     before = text[line:start].lower().split()[-1:]
     if any(_names_opening(one, word) for one in before):
         return True

@@ -44,10 +44,27 @@ def lower_alike(text: str) -> str:
     return "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
 
 
+def as_sign(needle: str) -> str:
+    """Return what is searched for in a list of words for a needle: `curl ` is a word's end, `dd api` begins with one."""
+    return f"{needle.split(' ', 1)[0]}\n" if " " in needle else needle
+
+
 @functools.cache
 def compile_regex(regex: str, flags: int = 0) -> re.Pattern[str]:
     """Compile a regex at its first use."""
     return re.compile(regex, flags)
+
+
+def join_words(words: Iterable[str]) -> str:
+    """Return a regex for any of these words, none of which begins with another, that tries each beginning once."""
+    tails: dict[str, list[str]] = {}
+    for word in words:
+        tails.setdefault(word[0], []).append(word[1:])
+    parts = [
+        re.escape(first) + (join_words(rest) if rest != [""] else "")
+        for first, rest in tails.items()
+    ]
+    return parts[0] if len(parts) == 1 else f"(?:{'|'.join(parts)})"
 
 
 def find_all(needle: str, lowered: str) -> Iterator[int]:

@@ -36,8 +36,11 @@ from memd.capture.redact.words import (
     SpokenToken,
     Word,
     among,
+    as_listed,
+    begin_of_line,
     begins_clause,
     can_be_password,
+    find_foreign,
     find_unspaced,
     find_words,
     has_verb_of_change,
@@ -84,8 +87,9 @@ def find_spoken(reading: Reading) -> Iterator[Found]:
         yield from _find_around(reading.text, at, end, word)
     if not reading.is_named:
         return
-    words = [last for sign in BY_SIGN if sign in reading.signs for last in BY_SIGN[sign]]
-    words += [last for last in FOREIGN if last in lowered] if reading.is_foreign else []
+    groups = [lasts for sign, lasts in BY_SIGN.items() if sign in reading.signs]
+    words = [last for lasts in groups for last in lasts if last in lowered]
+    words += find_foreign(lowered, FOREIGN) if reading.is_foreign else []
     for text in dict.fromkeys((reading.text, compile_regex(_WRAPPED).sub(" ", reading.text))):
         for last in words:
             for at, end, word in find_words(text, lowered, last):
@@ -134,10 +138,10 @@ def _find_value(text: str, start: int, end: int, word: Word, following: str) -> 
 
 def _find_drawn(text: str, start: int, end: int, word: Word) -> _Span | None:
     """Return a value in the word's clause that looks drawn and ends or begins it, whatever stands between."""
-    low = max(0, start - LINE // 2)
-    begin = max(low, *(text.rfind(sign, low, start) + 1 for sign in "\n.!?;"))
     if not word.is_password or text[end : end + 1] not in _AFTER_CLAUSE:
         return None
+    low = max(0, start - LINE // 2)
+    begin = max(low, *(text.rfind(sign, low, start) + 1 for sign in "\n.!?;"))
     # A value without a digit and a sign does not look drawn.
     if not compile_regex(r"[\d!@#$%^&*+?=~§€£]").search(text, begin, end + LINE):
         return None
@@ -174,8 +178,10 @@ def _is_drawn(text: str, token: SpokenToken, word: Word) -> bool:
 
 def _find_paired(text: str, before: list[str], end: int, word: Word) -> _Span | None:
     """Return a plain word after "user admin, password"."""
+    if not word.is_password:
+        return None
     pair = [one.strip(CLAUSE_SIGNS).lower() for one in before[-_PAIR_MAX:]]
-    if not word.is_password or not any(among(word, "user", one) for one in pair[:-1]):
+    if not any(among(word, "user", one) for one in pair[:-1]):
         return None
     tokens = read_tokens_after(text, end)
     has_sign = bool(tokens) and tokens[0].raw in _SYMBOLS
@@ -277,9 +283,11 @@ def _find_plain_successor(
 
 def _find_entered(text: str, start: int, end: int, word: Word) -> _Span | None:
     """Return what is to be typed when the secret is asked for, before the word or after it."""
-    begin = max(text.rfind("\n", 0, start) + 1, start - LINE // 2, 0)
-    window = text[begin : end + LINE // 2].lower().split()
-    if not any(among(word, "enter", one) for one in window):
+    if not word.is_password:
+        return None
+    begin = begin_of_line(text, start)
+    window = as_listed(text[begin : end + LINE // 2].lower()).split()
+    if word.all.enter.isdisjoint(window):
         return None
     for tokens in (read_before(text, begin, start), read_tokens_after(text, end)):
         for one, other in itertools.pairwise(tokens):
@@ -294,7 +302,7 @@ def _find_entered(text: str, start: int, end: int, word: Word) -> _Span | None:
 def _is_entered(text: str, start: int, value: SpokenToken, word: Word, *, is_order: bool) -> bool:
     """Return whether what stands beside a verb of typing is a value: in an order also a plain word."""
     kind = judge(value.bare)
-    if not word.is_password or kind < names.PLAIN or value.end >= start - 1 > value.start:
+    if kind < names.PLAIN or value.end >= start - 1 > value.start:
         return False
     if kind >= names.FAIR:
         return compile_regex(CODE_NAME).fullmatch(value.bare) is None
@@ -309,8 +317,7 @@ def _may_go_on(text: str, end: int, word: Word) -> bool:
     following = text[end + 1 : end + 24].partition(" ")[0]
     if not following.isalpha():
         return True
-    low = following.lower()
-    return any(among(word, kind, low) for kind in ("being", "small", "of", "to"))
+    return following.lower() in word.goes_on
 
 
 def _find_after(  # noqa: PLR0911  # one for each form of the grammar
@@ -354,10 +361,10 @@ def _read_link(token: SpokenToken, word: Word) -> str:
     if token.raw in _SYMBOLS:
         return token.raw
     low = token.bare.lower().rstrip(":")
+    listed = as_listed(low)
     # n'est, c'est, e'
-    if any(among(word, "being", one) for one in (low, token.raw.lower())) or among(
-        word, "being", low.replace("’", "'").rpartition("'")[2]
-    ):
+    forms = (listed, listed.rpartition("’")[2], as_listed(token.raw.lower()))
+    if not word.all.being.isdisjoint(forms):
         return low
     return "-" if token.raw in _DASHES else ""
 
@@ -493,13 +500,10 @@ def _is_plain_value(text: str, start: int, token: SpokenToken, word: Word, link:
 
 def _find_before(text: str, start: int, end: int, word: Word) -> _Span | None:
     """Return where the value is of which the word is said: `use … as the password`, `… is the password`."""
-    begin = max(text.rfind("\n", 0, start) + 1, start - LINE // 2, 0)
-    near = text[begin:start].split()[-_LEFT_MAX:]
-    if not any(
-        one[0] in "(=→"
-        or any(among(word, kind, one.strip(CLAUSE_SIGNS).lower()) for kind in ("using", "being"))
-        for one in near
-    ):
+    begin = begin_of_line(text, start)
+    near = text[begin:start].rsplit(None, _LEFT_MAX)[-_LEFT_MAX:]
+    listed = [as_listed(one.strip(CLAUSE_SIGNS).lower()) for one in near]
+    if word.leads.isdisjoint(listed) and not any(one[0] in "(=→" for one in near):
         return None
     tokens = [one for one in read_before(text, begin, start) if one.raw not in _DASHES]
     for back in range(1, min(_LEFT_MAX, len(tokens) - 1) + 1):

@@ -16,13 +16,18 @@ _ISSUED = (
     "ASIA", "AIza", "ya29.", "eyJ", "SG.", "rk_live_", "sk_live_",
 )  # fmt: skip
 """How tokens begin that are looked for at the end of a line."""
-_CONTINUED = r"(?:[\\^]|(?<=[ \t])`)\r?\n[ \t]*"
+_ISSUED_END = "|".join(f"{re.escape(one[-1])}(?<={re.escape(one)})" for one in _ISSUED)
+"""The same by their last characters, which are rarer in a text than their first."""
+_CONTINUED = r"[\\^`](?:(?<=[\\^])|(?<=[ \t]`))\r?\n[ \t]*"
 """The end of a line that goes on in the next one, by a backslash or as the shells of Windows write it."""
+_JOIN = r"[ \t]*(?:\+\s{0,80}|[\\`]?\r?\n[ \t]*(?:\+[ \t]*)?)"
 _LITERALS = (
-    r"(?P<kept>[=:(][ \t]*(?P<quote>[\"'])[^\"'\n]{1,200})(?P=quote)[ \t]*"
-    r"(?:\+\s{0,80}|[\\`]?\r?\n[ \t]*(?:\+[ \t]*)?)(?P=quote)(?=[^\s\"'$])"
+    r"(?P<kept>[=:(][ \t]*(?P<quote>[\"'])[^\"'\n]{1,200})(?P=quote)"
+    rf"{_JOIN}(?P=quote)(?=[^\s\"'$])"
 )
 """Two texts in quotes that are one, of which the first is given to a name."""
+_SEAM = rf"[\"']{_JOIN}[\"'][^\s\"'$]"
+"""Where two texts in quotes meet; few texts have that."""
 _CUT = (
     rf"(?P<kept>(?<![\w/.-])(?:{'|'.join(map(re.escape, _ISSUED))})[\w.+/=-]{{4,}})\r?\n[ \t]*"
     r"(?=[A-Za-z+/]*\d)(?=[\d+/]*[A-Za-z])(?=[\w+/=-]{6,}(?:[\s\"'`]|\Z))"
@@ -34,11 +39,18 @@ _UNUSUAL = (
     r"[\u2100-\u214f\u2460-\u24ff\uff01-\uff5e\U0001d400-\U0001d7ff\U0001f130-\U0001f189"
     r"\u0300-\u036f\u00ad\u200b-\u200d\u2060\ufeff\u00a0\u2000-\u200a\u202f\u3000]"
 )
-_CODED = r"(?:%(?:25)*[0-9a-fA-F]{2})+|\\u00[2-7][0-9a-fA-F]|&#(?:x[2-7][0-9a-fA-F]|\d{2,3});"
+_BYTE = r"%(?:25)*[0-9a-fA-F]{2}"
+# Not `(?:…)+`: alternatives that begin with signs of their own are searched for at no cost elsewhere.
+_CODED = rf"{_BYTE}(?:{_BYTE})*|\\u00[2-7][0-9a-fA-F]|&#(?:x[2-7][0-9a-fA-F]|\d{{2,3}});"
 _ENCODED = rf"{_CODED}|[^\W\d_]?{_UNUSUAL}+"
 _ENCODED_BYTE = r"%(?:25)*([0-9a-fA-F]{2})"
-_HEX_TEXT = r"(?<![0-9A-Za-z])(?:[2-7][0-9a-f]|[2-7][0-9A-F]|0[9aAdD]){10,4096}(?![0-9A-Za-z])"
-"""Printable characters, each as two hexadecimal digits. A digest has other ones, too."""
+_HEX_TEXT = r"(?<![0-9A-Za-z])(?:[2-7][0-9a-f]|[2-7][A-F]|0[9aAdD]){10,4096}(?![0-9A-Za-z])"
+"""Printable characters, each as two hexadecimal digits. A digest has other ones, too.
+
+No two alternatives match the same two digits: else each pair of an odd run doubles the time.
+"""
+_HEX_RUN = r"[02-7][0-9a-fA-F]{19}"
+"""What is in each such text, and takes a third of the time to search for."""
 _MISREAD = (
     r"(?<![\w.-])(?:[A-Za-z][ ]){5,14}[A-Za-z](?=[ \t]{0,3}[:=])"
     r"|(?<![\w.-])[Pp]ass[ ]?[A-Za-z0-9]{3,5}(?=[ \t]{0,3}[:=])"
@@ -76,31 +88,31 @@ _Piece = tuple[int, str]
 def redact_joined(text: str, redact: Callable[[str], str]) -> str:
     """Redact the secrets that a line break or a quote parts."""
     has_end = "\n" in text
-    if has_end and compile_regex(r"[\\^`]\r?\n").search(text):
+    if has_end and compile_regex(_CONTINUED).search(text):
         text = _redact_view(text, _CONTINUED, _join, redact)
-    if compile_regex(r"[\"'][ \t]*(?:\+|[\\`]?\r?\n[ \t]*\+?[ \t]*)[\s\"']").search(text):
+    if compile_regex(_SEAM).search(text):
         text = _redact_view(text, _LITERALS, _join, redact)
-    if has_end and any(map(text.__contains__, _ISSUED)):
+    if has_end and compile_regex(_ISSUED_END).search(text):
         text = _redact_view(text, _CUT, _join, redact)
     return text
 
 
 def redact_encoded(text: str, redact: Callable[[str], str]) -> str:
     """Redact the secrets that are percent-encoded, escaped, in hexadecimal or in unusual characters."""
-    if compile_regex(_HEX_TEXT).search(text):
+    if compile_regex(_HEX_RUN).search(text) and compile_regex(_HEX_TEXT).search(text):
         text = compile_regex(_HEX_TEXT).sub(lambda found: _redact_hex(found[0], redact), text)
     if not text.isascii() and compile_regex(_UNUSUAL).search(text):
         return _redact_view(text, _ENCODED, _decode, redact)
-    if "%" in text or "\\u00" in text or "&#" in text:
+    has_sign = "%" in text or "\\" in text or "&" in text  # which take no time to look for
+    if has_sign and compile_regex(_CODED).search(text):
         return _redact_view(text, _CODED, _decode, redact)
     return text
 
 
 def redact_misread(text: str, redact: Callable[[str], str]) -> str:
     """Redact the secrets behind a label that was read off a picture: `P a s s w o r d:`, `Passw0rd:`, `Passwond:`."""
-    may_have = compile_regex(_MISREAD_WORD).search(text) or any(
-        map(text.__contains__, _MISREAD_LETTERS)
-    )
+    is_word = "ass" in text and compile_regex(_MISREAD_WORD).search(text)
+    may_have = is_word or any(map(text.__contains__, _MISREAD_LETTERS))
     if may_have and compile_regex(_MISREAD).search(text):
         return _redact_view(text, _MISREAD, _read_label, redact)
     return text

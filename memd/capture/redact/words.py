@@ -47,6 +47,10 @@ class Word(NamedTuple):
     """Whether English has it, too, where what stands before it says of what it is."""
     opens: bool = False
     """Whether it holds a secret only where what it opens is named: "the code for the gate"."""
+    leads: frozenset[str] = frozenset()
+    """What may stand between a value and the word after it: "as", "is"."""
+    goes_on: frozenset[str] = frozenset()
+    """What may stand between the word and a value after it."""
 
 
 class SpokenToken(NamedTuple):
@@ -111,8 +115,10 @@ def words_for_secrets(*, opening: bool = False) -> dict[str, list[Word]]:
         more = abroad if own[0] is english else [english]
         of = tuple(dict.fromkeys([*own, *more]))
         is_english = own[0] is english and (not opening or len(own) == 1)
+        both = _join_languages(of)
+        leads, goes_on = both.using | both.being, both.being | both.small | both.of | both.to
         word = Word(
-            parts, is_password, of, is_english, _join_languages(of), own[0] is english, opening
+            parts, is_password, of, is_english, both, own[0] is english, opening, leads, goes_on
         )
         index.setdefault(parts.rsplit(" ", 1)[-1], []).append(word)
     return {last: sorted(words, key=lambda w: -len(w.parts)) for last, words in index.items()}
@@ -134,8 +140,23 @@ def group_by_sign(words: list[str]) -> dict[str, list[str]]:
     return signs
 
 
+def group_by_letters(words: list[str]) -> list[tuple[frozenset[str], str]]:
+    """Return the words beyond ASCII, each with its letters that are beyond it."""
+    return [
+        (frozenset(re.findall(names.FOREIGN_LETTER, last)), last)
+        for last in words
+        if not last.isascii()
+    ]
+
+
+def find_foreign(lowered: str, words: list[tuple[frozenset[str], str]]) -> list[str]:
+    """Return which of these words are in a text: few texts have the letters of many."""
+    letters = set(compile_regex(names.FOREIGN_LETTER).findall(lowered))
+    return [last for own, last in words if own <= letters and last in lowered]
+
+
 BY_SIGN = group_by_sign(list_last_parts("password", "key"))
-FOREIGN = [last for last in list_last_parts("password", "key") if not last.isascii()]
+FOREIGN = group_by_letters(list_last_parts("password", "key"))
 SPOKEN_WORDS = tuple(BY_SIGN)
 """What `find_spoken` searches for in the words of a text, each with a line break behind it."""
 LINE = 160
@@ -168,7 +189,18 @@ _ENDING = r"[^\W\d_]{1,5}(?![\w])"
 
 def among(word: Word, kind: str, low: str) -> bool:
     """Return whether a lower-cased word is of this kind in a language of the word for a secret."""
-    return low.replace("'", "’") in getattr(word.all, kind)
+    return as_listed(low) in getattr(word.all, kind)
+
+
+def as_listed(low: str) -> str:
+    """Return lower-cased words as they are listed: with the apostrophe of print."""
+    return low.replace("'", "’")
+
+
+def begin_of_line(text: str, at: int) -> int:
+    """Return where the part of a line begins that is read before a word."""
+    low = max(at - LINE // 2, 0)
+    return max(text.rfind("\n", low, at) + 1, low)
 
 
 def read_tokens_after(text: str, at: int) -> list[SpokenToken]:
@@ -228,7 +260,7 @@ def read_sentence(text: str, start: int, end: int) -> list[SpokenToken]:
     ended = compile_regex(r"[.!?;。](?=\s|\Z)|\\n").search(
         text, end, stop if stop >= 0 else end + LINE
     )
-    begin = max(text.rfind("\n", 0, start) + 1, start - LINE // 2)
+    begin = begin_of_line(text, start)
     for before in compile_regex(r"[.!?;。]\s|\\n").finditer(text, begin, start):
         begin = before.end()
     stop = ended.start() if ended else stop if stop >= 0 else end + LINE
@@ -265,7 +297,7 @@ def is_complete(
 
 def begins_clause(text: str, start: int, word: Word) -> bool:
     """Return whether a word is the subject of its clause, at most a few words from the beginning of it."""
-    before = text[max(text.rfind("\n", 0, start) + 1, start - LINE // 2) : start]
+    before = text[begin_of_line(text, start) : start]
     subject = (
         before[max(map(before.rfind, CLAUSE_SIGNS)) + 1 :].lower().split()[-_SUBJECT_MAX - 1 :]
     )
@@ -309,7 +341,7 @@ def can_be_password(bare: str, word: Word, language: Language, least: int = PLAI
 
 def has_verb_of_change(text: str, start: int, end: int, word: Word) -> bool:
     """Return whether a verb of change is in the line: passwords are also sent and added to something."""
-    line = text[max(text.rfind("\n", 0, start) + 1, start - LINE // 2) : end + LINE // 4].lower()
+    line = text[begin_of_line(text, start) : end + LINE // 4].lower()
     return any(one.startswith(word.all.change) for one in line.split())
 
 

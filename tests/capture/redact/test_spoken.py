@@ -107,6 +107,13 @@ def test_the_name_of_a_secret_is_no_value(name):
     assert redact(f"password = {name}") == f"password = {name}"
 
 
+def test_a_seed_phrase_goes_wherever_in_a_text_it_begins():
+    phrase = " ".join(corpus.MNEMONIC[:12])
+    for before in range(30):
+        told = f"{'qq ' * before}{phrase}{' qq' * 9}"
+        assert redact(told) == told.replace(phrase, "[REDACTED:mnemonic]")
+
+
 def test_words_of_seed_phrases_go_without_a_name_but_not_their_list():
     words = [word for n in range(31) if (word := corpus.MNEMONIC[n * 7 % 31]) != "ledger"]
     for joined in (

@@ -155,3 +155,7 @@ def test_what_stands_around_a_decoded_secret_stays_as_it_was_written():
 
 def test_the_name_of_a_field_may_be_in_full_width_letters():
     assert redact_value({"ｐａｓｓｗｏｒｄ": "x9"}) == {"ｐａｓｓｗｏｒｄ": "[REDACTED:password]"}
+
+
+def test_a_run_of_digits_that_is_no_text_in_hexadecimal_is_left_at_once():
+    assert redact("7" * 501) == "7" * 501
