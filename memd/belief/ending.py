@@ -38,6 +38,12 @@ def rate_ending(text: str) -> float:
     return weigh(read_weights("memd.belief", "ending.json"), measure_ending(text))
 
 
+@functools.lru_cache(_CACHED)
+def rate_standing(text: str) -> float:
+    """The logarithm of the odds that a sentence is meant to hold, by its words, where half of all are."""
+    return weigh(read_weights("memd.belief", "standing.json"), measure_ending(text))
+
+
 def is_said_against(  # two statements, each with its time
     quote: str, note: str, at: int, older: str, older_at: int, *, is_task: bool
 ) -> bool:
