@@ -9,16 +9,17 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
+from memd.belief.ending import rate_standing
 from memd.belief.polarity import has_negation
 from memd.distill.assertions import is_withdrawn_form, read_sentence
 from memd.distill.own_words import OwnSentence, is_firm, read_own_sentences
-from memd.distill.vetoes import OPAQUE
+from memd.distill.vetoes import COLONS, OPAQUE, is_ironic
 from memd.machine_text import is_machine_text
-from memd.text import content_stems, normalised, words
+from memd.text import content_stems, normalised, split_sentences, words
 from memd.weights import read_weights, weigh
 
-SAID_MAX = 10
-"""Sentences that are shown where nothing was noted."""
+SAID_MAX = 17
+"""Sentences that are shown where nothing was noted: with three lines of work, as many as a start has."""
 SAID_CHARACTERS_MAX = 240
 _CHARACTERS_MIN = 12
 PROMPT_CHARACTERS_MAX = 3_000
@@ -26,13 +27,17 @@ PROMPT_CHARACTERS_MAX = 3_000
 _SHORT_WORDS, _LONG_WORDS = 4, 40
 """Words of a sentence that says next to nothing, and of one that tells a story."""
 LIKELY_MIN = -2.7
-"""The logarithm of the odds below which one sentence in sixteen holds, as of any sentence that nothing speaks for."""
-RECENCY = 0.5
+"""How a sentence is rated at least that is told, whenever it was said."""
+WORDS_WEIGHT = 0.5
+"""What the words of a sentence count beside its form. Of the sentences of seven people left out that stand, the likeliest fifth
+holds 50 % with it and 42 % without."""
+RECENCY = 0.3
 """How much less likely, in the logarithm of the odds, for each e-fold of sentences that came after it."""
 _NUMBER = re.compile(r"\d+")
 _QUOTED = re.compile(f"{OPAQUE}+")
 _LACKS_POINT = re.compile(r"[:：]\W*$|^\W*…|…\W*$|….*…")
 """A sentence whose point stands below it, or that is mostly made of what it quotes."""
+_QUOTE = re.compile('["“”«»„`]')
 _TOLD_SHARE = 0.6
 """Of a sentence's stems, from which a line says it."""
 _PART_STEMS_MIN, _PART_SHARE = 3, 0.8
@@ -76,7 +81,8 @@ def measure_sentence(text: str, number: int, count: int) -> dict[str, float]:
 
 def rate_sentence(text: str, number: int, count: int) -> float:
     """The logarithm of the odds that a sentence is meant to hold."""
-    return weigh(read_weights("memd.injection", "said.json"), measure_sentence(text, number, count))
+    form = weigh(read_weights("memd.injection", "said.json"), measure_sentence(text, number, count))
+    return form + WORDS_WEIGHT * rate_standing(text)
 
 
 def quote_own(sentence: OwnSentence) -> str:
@@ -100,10 +106,10 @@ def choose_said(
             continue
         own = read_own_sentences(prompt)
         for number, sentence in enumerate(own):
-            text = quote_own(sentence)
+            text = quote_own(sentence) + _read_after_colon(prompt, sentence)
             key = normalised(text)
             is_long = _CHARACTERS_MIN <= len(text) <= SAID_CHARACTERS_MAX
-            is_fit = is_long and not _LACKS_POINT.search(text) and not _is_lead(prompt, sentence)
+            is_fit = is_long and not _LACKS_POINT.search(text)
             if not is_fit or key in rated:
                 continue
             likely = rate_sentence(text, number, len(own))
@@ -114,14 +120,25 @@ def choose_said(
         if len(chosen) == limit or rating == -math.inf:
             break
         is_known = is_told(one.text, (*known, *(other.text for other in chosen)))
-        if not is_known and is_firm(spoken, number) and not _is_withdrawn(spoken, number):
+        is_meant = not any(is_ironic(near.bare) for near in spoken[max(0, number - 1) : number + 1])
+        if (
+            is_meant
+            and not is_known
+            and is_firm(spoken, number)
+            and not _is_withdrawn(spoken, number)
+        ):
             chosen.append(one)
     return tuple(chosen)
 
 
-def _is_lead(prompt: str, sentence: OwnSentence) -> bool:
-    """Return whether a sentence only leads to what stands behind its colon, which is no word of the user's."""
-    return prompt.partition(sentence.text)[2].lstrip()[:1] in tuple(":：")
+def _read_after_colon(prompt: str, sentence: OwnSentence) -> str:
+    """Read what a sentence is cut off from at its colon, if that is one sentence in the same line; the colon alone if it is not."""
+    rest = prompt.partition(sentence.text)[2]
+    if rest.lstrip()[:1] not in tuple(COLONS):
+        return ""
+    line = rest.partition("\n")[0]
+    after = split_sentences(line[1:]) if not _QUOTE.search(line) else []
+    return f"{line[0]} {after[0].strip()}" if after else ":"
 
 
 def _is_withdrawn(own: Sequence[OwnSentence], number: int) -> bool:

@@ -272,6 +272,8 @@ _WIDTH_SHORT = 80
 """Characters that a sentence is shortened to, as far as its syntax allows, where not all have room."""
 _OWN_SHARE = 0.4
 """Of the room, for what the user said in this very session."""
+_SAID_SHARE = 0.6
+"""Of the room, kept for what the user said lately; the lines of memories may leave more."""
 _NOTHING_KNOWN = (
     "nothing is known that a session begins with: a rule, a decision, an open failure,"
     " what is pinned or what the last sessions did"
@@ -406,7 +408,7 @@ class _ToldPage:
             one.id: group.name for group in reversed(found.groups) for one in group.candidates
         }
         self._own = fit_said(found.own, int(self._capacity * _OWN_SHARE))
-        self._said = [(one.text, format_said(one)) for one in found.said]
+        self._said = fit_said(found.said, int(self._capacity * _SAID_SHARE))
         said = (measure_said([line for _, line in some]) for some in (self._own, self._said))
         self._room = self._capacity - sum(said)
 
@@ -433,8 +435,8 @@ class _ToldPage:
         gone = self._audience.tree.note_gone(shown.title, card.at)
         return replace(line, note="; ".join(filter(None, (gone, line.note)))) if gone else line
 
-    def _widen(self, shown: Sequence[CandidateChoice]) -> dict[int, ContextLine]:
-        """Write the chosen lines, each whole if there is room left for that."""
+    def _widen(self, shown: Sequence[CandidateChoice]) -> tuple[dict[int, ContextLine], int]:
+        """Write the chosen lines, each whole if there is room left for that; also return the room that then is left."""
         cards = [one.candidate for one in shown]
         headings = sum(map(self._price_heading, {self._group_of[card.id] for card in cards}))
         left = self._room - headings - sum(self._price(card, _WIDTH_SHORT) for card in cards)
@@ -445,14 +447,14 @@ class _ToldPage:
             left -= more if has_room else 0
             width = TITLE_CHARACTERS if has_room else _WIDTH_SHORT
             lines[card.id] = self._write_line(card, width)
-        return lines
+        return lines, left
 
     def write(
         self, choices: Sequence[CandidateChoice], refused: Sequence[CandidateChoice]
     ) -> WrittenPage:
         """Write the page with what was chosen."""
         found, name = self._found, self._here.name
-        written = self._widen([one for one in choices if one.is_shown])
+        written, left = self._widen([one for one in choices if one.is_shown])
         sections = tuple(
             ContextSection(
                 self._headings[group.name],
@@ -469,7 +471,9 @@ class _ToldPage:
         )
         shown = [f"{one.title} {one.note}" for section in sections for one in section.lines]
         own = tuple(line for text, line in self._own if not is_told(text, shown))
-        said = tuple(one for one in self._said if not is_told(one[0], [*shown, *own]))
+        new = (one for one in found.said if not is_told(one.text, [*shown, *own]))
+        room = left + measure_said([line for _, line in self._said])
+        said = tuple(fit_said(new, room)[: max(0, LINES_MAX - len(shown))])
         more = sum(one.why == choice.NO_ROOM for one in choices)
         cards = {
             one.id: (group.name, _leave_counts(one))

@@ -14,10 +14,16 @@ from memd.belief.decide import changes_sentence
 from memd.belief.rejections import leave_retracted
 from memd.distill.episodes import EpisodeContext, read_story
 from memd.distill.own_words import VERBS
-from memd.distill.text import asks_by_mark, strip_politeness
+from memd.distill.text import asks_by_mark, is_question, strip_politeness
 from memd.distill.vetoes import is_for_this_time
 from memd.injection import lines
-from memd.injection.later import LaterWords, find_later, read_taken_back
+from memd.injection.later import (
+    LaterWords,
+    find_later,
+    find_stated_later,
+    read_later_words,
+    read_taken_back,
+)
 from memd.injection.learned import (
     LIKELY_MIN,
     SAID_CHARACTERS_MAX,
@@ -25,21 +31,20 @@ from memd.injection.learned import (
     choose_said,
     is_told,
 )
-from memd.injection.prompt_gate import read_prompt
 from memd.machine_text import USER, find_prompt_origin
 from memd.models import Authority, Event
-from memd.store import events, projects, session_context
+from memd.store import events, session_context
 from memd.store.database import Connection
 from memd.text import content_stems, first_word, one_line
 
-_SESSIONS, _PROMPTS = 10, 40
+_PROMPTS = 40
 _LATER_PROMPTS = 400
 """Of so many prompts the later words on what stands are looked for."""
 _LATER_CHARACTERS = 60_000
 """Of these prompts, latest first, so much is read at most: it takes a tenth of a second at the first start."""
 _WORK_MAX = 200
-_LIKELY_FOR_EACH = 2
-"""Likely sentences that are looked at for each that may be told: half of them steer, ask or were done."""
+_LIKELY_READ_MAX = 40
+"""Likely sentences that are looked at: some steer, ask, were done or are told as one with what was said later."""
 _ANSWER_WORDS_MAX = 4
 """Content words of an answer that says little without its question."""
 _CONTENT_MIN = 5
@@ -54,25 +59,23 @@ _OF_ONE_CHANGE = re.compile(
 """Talk of one change on its way, which arrives."""
 
 
-def choose_late(  # noqa: PLR0913  # what is known besides
+def choose_late(  # what is known besides
     tx: Connection,
     project_id: int,
     prompts: Sequence[SaidSentence],
     known: Sequence[str],
     noted: Sequence[StandingStatement],
     *,
-    limit: int,
     now: int,
 ) -> tuple[SaidSentence, ...]:
     """Choose the likeliest sentences of these prompts; `noted`: what may overrule them."""
-    likely = choose_said(prompts, known, _LIKELY_FOR_EACH * limit, LIKELY_MIN)
+    likely = choose_said(prompts, known, _LIKELY_READ_MAX, LIKELY_MIN)
     chosen = [
         one
         for one in likely
-        if read_prompt(one.text).text
-        and not asks_by_mark(one.text)
+        if not (is_question(one.text) or asks_by_mark(one.text))
         and not is_for_this_time(one.text)
-        and lines.stands_alone(one.text)
+        and any(map(lines.stands_alone, (one.text, one.text.partition(": ")[2])))
         and (lines.limits(one.text) or _says_enough(one.text))
     ]
     since = min((one.at for one in chosen), default=now)
@@ -96,7 +99,7 @@ def choose_late(  # noqa: PLR0913  # what is known besides
         return lines.limits(one.text) or not lines.is_done(one.text, own)
 
     standing = _leave_overruled(list(filter(stands, chosen)), noted, project_id)
-    return leave_rejected(tx, standing, project_id)[:limit]
+    return leave_rejected(tx, standing, project_id)
 
 
 def _says_enough(text: str) -> bool:
@@ -135,8 +138,10 @@ def follow_later(
 ) -> tuple[SaidSentence, ...]:
     """Put what was said later in the place of what it says otherwise, and before what it may put out of force."""
     found: dict[str, SaidSentence] = {}
+    own, sessions = read_later_words(tuple(said), is_stated=True), {one.session_id for one in said}
     for one in said:
         new = find_otherwise(one, later) or find_later(one.text, one.at, later)
+        new = new or find_stated_later(one.text, one.at, own, sessions)
         is_taken = new is not None and new.text in found and found[new.text].before is not None
         if new is None or is_taken or not leave_rejected(tx, [new], project_id):
             found.setdefault(one.text, one)
@@ -145,11 +150,18 @@ def follow_later(
         else:
             found[new.text] = replace(new, before=(one.text, one.at))
     joined = [one.text for one in found.values() if one.before is not None]
-    return tuple(
+    ranks = {text: rank for rank, text in enumerate(found)}
+
+    def rank_best(one: SaidSentence) -> int:
+        """Return the best rank of the sentences that are told as this one."""
+        return min(rank for text, rank in ranks.items() if text in one.text)
+
+    kept = (
         one
         for one in found.values()
         if one.before is not None or not any(one.text in text for text in joined)
     )
+    return tuple(sorted(kept, key=rank_best))
 
 
 def find_otherwise(said: SaidSentence, later: LaterWords) -> SaidSentence | None:
@@ -169,18 +181,6 @@ def _is_answer(tx: Connection, said: SaidSentence) -> bool:
     heard = events.last_answer(tx, said.session_id, said.at)
     text = "" if heard is None else str(heard.payload.get("last_assistant_message") or heard.payload.get("text"))  # fmt: skip
     return asks_by_mark(text)
-
-
-def read_late_prompts(
-    tx: Connection, project_id: int, besides: int | None, now: int
-) -> tuple[SaidSentence, ...]:
-    """Read what the user typed in the last sessions of a project besides one, latest first."""
-    prompts: list[SaidSentence] = []
-    for session in projects.recent_sessions(tx, project_id, _SESSIONS, now):
-        left = _PROMPTS - len(prompts)
-        if session.id != besides and left > 0:
-            prompts += _read_typed(tx, session.id, now, left)
-    return tuple(prompts)
 
 
 def read_later_prompts(

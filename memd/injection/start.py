@@ -230,14 +230,13 @@ def read_candidates(
     late, own = (tuple(one for one in some if not guides.say(one.text)) for some in (late, own))
     stands = any(one.kind in STANDING_KINDS for group in allowed for one in group.candidates)
     if is_first and here.project is not None and (late or stands):
-        besides = here.session.id if here.session else None
-        typed = spoken.read_later_prompts(tx, here.project.id, besides, now)
+        typed = prompts or ()
         ended = _choose_ending(tx, here.project.id, typed, allowed, left_out)
         ended = tuple(one for one in ended if not guides.say(one.text))
         said = read_later_words(typed)
         allowed = tell_since(tx, here.project.id, said, allowed, now)
         late = spoken.follow_later(tx, late, said, here.project.id) if late else late
-        late = _join_said(ended, late, allowed)
+        late = _join_said(ended, late, allowed)[: _count_said(allowed)]
     allowed = tuple(_drop_spoken(group, late) for group in allowed)
     return SessionCandidates(allowed, left_out, prompts, late, own)
 
@@ -386,9 +385,9 @@ def _count_said(groups: Iterable[CandidateGroup]) -> int:
 
 
 def read_late_prompts(tx: Connection, here: SessionState, now: int) -> tuple[SaidSentence, ...]:
-    """Read what the user typed in the last sessions of the project besides this one, latest first."""
+    """Read what the user typed in the project besides in this session, latest first."""
     besides = here.session.id if here.session else None
-    return spoken.read_late_prompts(tx, here.project.id, besides, now) if here.project else ()
+    return spoken.read_later_prompts(tx, here.project.id, besides, now) if here.project else ()
 
 
 def _choose_said(
@@ -399,14 +398,14 @@ def _choose_said(
     prompts: Sequence[SaidSentence],
     now: int,
 ) -> tuple[SaidSentence, ...]:
-    """Choose the user's own likeliest sentences of the last sessions, because there are no notes."""
+    """Choose the user's own likeliest sentences, best first, because there are few notes."""
     noted = _list_noted(groups)
     unfit = [one.candidate for one in left_out if one.candidate.kind in STANDING_KINDS]
-    number, limit = here.project.id if here.project else 0, _count_said(groups)
+    number = here.project.id if here.project else 0
     statements = _list_statements(one for one in noted if one.authority >= Authority.USER_TOLD)
     # What is left out as a memory, because it is outdated or holds elsewhere, is not told as words either.
     known = [f"{one.title} {one.body}" for one in (*noted, *unfit)]
-    return spoken.choose_late(tx, number, prompts, known, statements, limit=limit, now=now)
+    return spoken.choose_late(tx, number, prompts, known, statements, now=now)
 
 
 def _read_own_words(

@@ -13,6 +13,8 @@ from memd.capture.redact.blocks import INJECTED_CLOSING, INJECTED_OPENING, strip
 from memd.config import InjectConfig
 from memd.injection import builder, page, start
 from memd.injection.builder import ContextBuilder, RecentInjections
+from memd.injection.choice import LINES_MAX
+from memd.injection.learned import SAID_MAX
 from memd.injection.moments import InjectionMoment
 from memd.injection.page import ContextLine, ContextSection
 from memd.models import Authority, EdgeType, EventKind, Kind, NewEvent, SessionRef
@@ -485,14 +487,54 @@ async def test_where_nothing_was_noted_the_user_s_own_sentences_stand_last_and_v
 
 async def test_what_is_noted_is_not_quoted_and_the_more_is_noted_the_less_is_quoted(vault):
     says(vault, *(f"Subject {n} has to be written as {n * 7919} everywhere." for n in range(30)))
-    assert (await vault.build()).text.count("“") == 10
+    assert (await vault.build()).text.count("“") == SAID_MAX
     told = Authority.USER_PROMPT
     vault.put("Subject 29 has to be written as 229651 everywhere", kind=Kind.INSTRUCTION, authority=told)  # fmt: skip
     for n in range(3):
         vault.put(f"Fact {n} of the kettle", kind=Kind.FACT)
     shown = (await vault.build()).text
-    assert shown.count("“") == 6
+    assert shown.count("“") == SAID_MAX - 4
     assert "“Subject 29 " not in shown
+
+
+async def test_what_reads_like_a_rule_stays_while_there_is_room_and_chatter_of_today_does_not_come_before_it(
+    vault,
+):
+    lasting = (
+        "Customer addresses must not end up in the fixtures.",
+        "We settled this with Petra: the importer reads CSV only, spreadsheets are refused.",
+        "no new dependencies without asking me first",
+    )
+    chatter = ("how come the build takes nine minutes now", "haha good one. if i had a euro for every build id be rich")  # fmt: skip
+    for days_ago, text in enumerate(lasting, 50):
+        typed(vault, days_ago, text)
+    for days_ago in range(1, 31):
+        typed(vault, days_ago, f"please add a spinner to dialog {days_ago * 7919}")
+    says(vault, *chatter, session="today")
+    shown = (await vault.build()).text
+    for text in lasting:
+        assert f"“{text}”" in shown
+    for text in chatter:
+        assert text[-20:] not in shown
+
+
+async def test_sentences_take_no_room_from_what_stands_and_a_start_has_twenty_lines(vault):
+    says(vault, *(f"Subject {n} has to be written as {n * 7919} everywhere, in the letters to the customers and in the books, too." for n in range(30)))  # fmt: skip
+    titles = [f"Never move the {name} from its shelf" for name in ("kettle", "lantern", "compass", "anchor", "whistle")]  # fmt: skip
+    for title in titles:
+        vault.put(title, kind=Kind.INSTRUCTION, authority=Authority.USER_PROMPT)
+    shown = (await vault.build()).text
+    for title in titles:
+        assert title in shown
+    assert sum(line.startswith("- ") for line in shown.splitlines()) <= LINES_MAX
+
+
+async def test_of_two_sentences_on_one_matter_the_later_is_told_with_the_earlier(vault):
+    typed(vault, 9, "Use structlog for logging in this repo, not the stdlib logging module.")
+    typed(vault, 3, "We're going back to stdlib logging, structlog broke the Datadog parser.")
+    (line,) = (one for one in (await vault.build()).text.splitlines() if "structlog" in one)
+    assert line.startswith("- “We're going back to stdlib logging")
+    assert "perhaps instead of “Use structlog" in line
 
 
 async def test_what_was_pasted_is_not_quoted(vault):
