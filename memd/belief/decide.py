@@ -9,6 +9,7 @@ A supersession must never make a memory harder to find, so the newer one must be
 older one was: by its kind, its topic key, its tier and for as long.
 """
 
+import functools
 import itertools
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping
@@ -55,6 +56,8 @@ _OUTRANKED = "speaker"
 _TIER_RANKS = {tier: rank for rank, tier in enumerate(Tier)}
 _NEVER_MS = 2**63
 _SHOWN_FILES_MAX = 3
+_SENTENCES_CACHED = 1_024
+"""Pairs of sentences of which it is kept whether one changes the other: each start of a project compares nearly the same."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,6 +209,7 @@ def find_change(newer: Summary, older: Summary) -> ValueChange | None:
     return _find_change(*_parse_both(older, newer), turns=turns, are_orders=are_orders)
 
 
+@functools.lru_cache(_SENTENCES_CACHED)
 def changes_sentence(older: str, newer: str) -> bool:
     """Return whether what the user says later gives what he said before another value, order or place."""
     claims = parse_claims(older), parse_claims(newer)
