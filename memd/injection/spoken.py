@@ -66,15 +66,7 @@ def choose_late(  # noqa: PLR0913  # what is known besides
 ) -> tuple[SaidSentence, ...]:
     """Choose the likeliest sentences of these prompts; `noted`: what may overrule them."""
     likely = choose_said(prompts, known, _LIKELY_FOR_EACH * limit, LIKELY_MIN)
-    chosen = [
-        one
-        for one in likely
-        if read_prompt(one.text).text
-        and not asks_by_mark(one.text)
-        and not is_for_this_time(one.text)
-        and lines.stands_alone(one.text)
-        and (lines.limits(one.text) or _says_enough(one.text))
-    ]
+    chosen = [one for one in likely if read_prompt(one.text).text and may_hold(one.text)]
     since = min((one.at for one in chosen), default=now)
     work = session_context.work_on_prompts(tx, project_id, since, _WORK_MAX)
     closed = session_context.times_of_closed(tx, project_id, since)
@@ -97,6 +89,16 @@ def choose_late(  # noqa: PLR0913  # what is known besides
 
     standing = _leave_overruled(list(filter(stands, chosen)), noted, project_id)
     return leave_rejected(tx, standing, project_id)[:limit]
+
+
+def may_hold(text: str) -> bool:
+    """Return whether a sentence may hold beyond its turn: it states something, alone, and asks nothing."""
+    return (
+        not asks_by_mark(text)
+        and not is_for_this_time(text)
+        and lines.stands_alone(text)
+        and (lines.limits(text) or _says_enough(text))
+    )
 
 
 def _says_enough(text: str) -> bool:
