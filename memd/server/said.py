@@ -103,7 +103,9 @@ async def tell_later(
     first = answer.hits[0] if answer.hits else None
     if first is None or not is_plain(first) or first.said_since or asks_for_former(question):
         return answer
-    matter, shown = name_matter(question), _show(first)
+    if not is_followed(first.summary) and first.summary.kind is not Kind.DISCOVERY:
+        return answer
+    matter, shown = name_matter(question), ShownText(first.summary.title)
     asked = [one for one in read_words(without_recency(question)) if one.is_in(matter)]
     shared = _list_shown(shown, asked)
     if not shared:
@@ -126,11 +128,11 @@ def _find_later(
 ) -> str | None:
     """Find the latest sentence on the matter of the first hit with these words of the question; in words, or None."""
     first, title = hits[0], hits[0].summary.title
+    if not is_followed(first.summary) and not _is_typed(tx, first):
+        return None
     found = {word: _match_prompts(tx, word, where) for word in asked}
     telling = [word for word, prompts in found.items() if len(prompts) <= _TELLING_MAX]
     prompts = {one.id: one for word in telling for one in found[word]}
-    if not prompts or not (is_followed(first.summary) or _is_typed(tx, first)):
-        return None
 
     def is_about(text: str) -> bool:
         shared = _list_shown(ShownText(text), telling)
