@@ -282,14 +282,16 @@ def _describe(one: Memory, terminal: Screen) -> Iterator[str]:
     if one["quoted"]:
         doubt = output.one_line(one.get("unproved") or "claimed, not proved")
         yield from _wrap("quoted", f"“{output.one_line(one['quoted'])}”: {doubt}", width)
-    if one["why"]:
-        yield from _wrap("why", output.one_line(one["why"]), width)
-    for check in one["checks"]:
-        yield from _wrap("check", output.one_line(check), width)
-    if one["scope"]:
-        yield from _wrap("holds for", output.one_line(one["scope"]), width)
-    if one["because"]:
-        yield from _wrap("because", output.one_line(one["because"]), width)
+    rest = (
+        ("why", one["why"]),
+        *(("check", check) for check in one["checks"]),
+        ("holds for", one["scope"]),
+        ("because", one["because"]),
+        ("but", one.get("said_since")),
+    )
+    for name, told in rest:
+        if told:
+            yield from _wrap(name, output.one_line(told), width)
     if one.get("doubt"):
         yield _label("", f"{one['doubt']}: does it still hold?")
     for other in one["elsewhere_too"]:

@@ -14,8 +14,8 @@ from itertools import islice, pairwise
 from memd.belief.rejections import leave_retracted
 from memd.config import NotesConfig
 from memd.distill.episodes import EpisodeContext, Story, read_story
-from memd.distill.text import asks_by_mark
 from memd.injection.learned import LIKELY_MIN, ExchangeForm, SaidSentence, choose_said, estimate
+from memd.injection.spoken import may_hold
 from memd.models import STATED_KINDS, EventKind, Session
 from memd.store import events, projects, session_context, usage
 from memd.store.database import Connection, Database
@@ -25,16 +25,17 @@ EXPECTED_MIN = 1.3
 """Notes to be expected before the agent is asked: once in six exchanges of the people that the weights were learned on."""
 _EXCHANGES_MIN, _EXCHANGES_MAX = 3, 40
 _PAST_ASKS = 5
-"""Asks in a project by which it is judged whether anything comes of them."""
+"""Asks in a project by which it is judged whether anything comes of them: what an agent answers starts anew."""
 _VAIN_WEIGHT = 0.5
-"""How much more must be expected for each of these that nothing came of."""
+"""How much more must be expected for each that nothing came of since the last that was answered."""
 ASK_TOKENS = 100
 """Of an ask, at most."""
 _REMINDERS_MAX, _REMINDER_CHARACTERS = 2, 60
 _REMINDERS_READ = 12
 _PAST_PART = 0.5
 """Less must be expected of what is about to be out of reach: before a compaction, or in a session that has ended."""
-_PAST_SESSIONS, _PAST_SENTENCES_MAX, _PAST_CHARACTERS = 6, 3, 110
+_PAST_SESSIONS, _PAST_SENTENCES_MAX, _PAST_CHARACTERS = 40, 3, 110
+"""So many sessions back, as short ones hold little: what they leave adds up until it is worth an ask."""
 _KNOWN_MAX = 300
 """Statements of the project with which a sentence is compared: what is noted is not asked about."""
 _PAST_AGE_MS = 14 * 86_400_000
@@ -103,7 +104,7 @@ class Asker:
             return None
         if not projects.effective_switch(tx, owner.key, session_key).recalls:
             return None
-        vain = usage.count_unanswered_asks(tx, session.project_id, session.client, _PAST_ASKS)
+        vain = usage.count_vain_asks(tx, session.project_id, session.client, _PAST_ASKS)
         expected_min = EXPECTED_MIN * (1 + _VAIN_WEIGHT * vain)
         if except_id and not usage.count_prompts(tx, session.id, 0, except_id):
             return _consider_past(tx, session, expected_min)
@@ -126,13 +127,18 @@ def _estimate_noteworthy(exchanges: Sequence[AskedExchange]) -> float:
 
 def _consider_past(tx: Connection, session: Session, expected_min: float) -> _Ask | None:
     """Ask in a new session about exchanges of the project's earlier ones that nobody was asked about."""
-    about, left = [], []
+    about: list[tuple[int, int]] = []
+    left: list[AskedExchange] = []
     for past in projects.recent_sessions(
         tx, session.project_id, _PAST_SESSIONS, session.started_at
     ):
+        if len(left) >= _EXCHANGES_MAX:
+            break
         if past.id == session.id or past.last_event_at < session.started_at - _PAST_AGE_MS:
             continue
         since = usage.last_noted(tx, past.id)
+        if not usage.count_prompts(tx, past.id, since, None):
+            continue
         exchanges = list(_read_exchanges(tx, past.id, since, None))
         if exchanges:
             about.append((past.id, exchanges[-1].event_id))
@@ -191,7 +197,7 @@ def _list_reminders(
         for answer in (one.form.prompt, *one.form.answered.splitlines())
     ]
     known = session_context.newest_titles(tx, (project_id,), _KNOWN_MAX, STATED_KINDS)
-    likely = choose_said(said, known, _REMINDERS_READ, LIKELY_MIN)
-    told = [(one.at, one.text) for one in likely if not asks_by_mark(one.text)]
+    likely = choose_said(said, known, _REMINDERS_READ, LIKELY_MIN, recency=0)
+    told = [(one.at, one.text) for one in likely if may_hold(one.text)]
     wanted = islice(leave_retracted(tx, told, project_id), most)
     return "; ".join(f"“{one_line(text, characters)}”" for text in wanted)

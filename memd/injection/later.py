@@ -322,6 +322,11 @@ def _is_one_matter(mine: Mapping[str, float], others: Collection[str]) -> bool:
     return shared >= max(_MATTER_MIN, _MATTER_SHARE * sum(mine.values()))
 
 
+def is_same_matter(earlier: str, later: str) -> bool:
+    """Return whether a later statement is likely on the matter of an earlier one."""
+    return _is_one_matter(_name_main_matter(earlier), name_matter(later))
+
+
 def _measure_shared(earlier: str, later: str) -> tuple[float, float]:
     """Measure what two statements share, of what each is about."""
     mine, other = _name_main_matter(earlier), name_matter(later)

@@ -91,11 +91,16 @@ def quote_own(sentence: OwnSentence) -> str:
 
 
 def choose_said(
-    prompts: Iterable[SaidSentence], known: Sequence[str], limit: int, least: float = -math.inf
+    prompts: Iterable[SaidSentence],
+    known: Sequence[str],
+    limit: int,
+    least: float = -math.inf,
+    *,
+    recency: float = RECENCY,
 ) -> tuple[SaidSentence, ...]:
     """Choose the sentences in these prompts, latest first, that are likeliest to hold and not known yet; the best come first.
 
-    `least`: how likely one must be, whenever it was said.
+    `least`: how likely one must be, whenever it was said. `recency`: see RECENCY.
     """
     rated: dict[str, tuple[float, SaidSentence, Sequence[OwnSentence], int]] = {}
     for one in prompts:
@@ -113,7 +118,7 @@ def choose_said(
             if not is_fit or key in rated:
                 continue
             likely = rate_sentence(text, number, len(own))
-            rating = likely - RECENCY * math.log1p(len(rated)) if likely >= least else -math.inf
+            rating = likely - recency * math.log1p(len(rated)) if likely >= least else -math.inf
             rated[key] = rating, replace(one, text=text), own, number
     chosen: list[SaidSentence] = []
     for rating, one, spoken, number in sorted(rated.values(), key=lambda row: -row[0]):

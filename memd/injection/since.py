@@ -175,7 +175,7 @@ class LaterReader:
 
         `asking`: the client's id of the session that asks; what was typed there last is the question.
         """
-        wanted = [hit.summary for hit in answer.hits if is_followed(hit.summary) and _is_plain(hit)]
+        wanted = [hit.summary for hit in answer.hits if is_followed(hit.summary) and is_plain(hit)]
         told = await self._look_up(db, wanted, now, asking)
         if not told:
             return answer
@@ -198,6 +198,21 @@ class LaterReader:
             return why
         since = (await self._look_up(db, [one], now, asking)).get(one.id)
         return why if since is None else replace(why, verdict=f"perhaps ended, {since.tell()}")
+
+    async def tell(
+        self, db: Database, memories: Iterable[Summary], now: int, against: Collection[int] = ()
+    ) -> dict[int, str]:
+        """Memory → in words, what was said since, where there is something, as an answer marks it.
+
+        `against`: those of these memories against which something else is told.
+        """
+        wanted = [
+            one
+            for one in {one.id: one for one in memories}.values()
+            if is_followed(one) and not (one.superseded_by or one.pinned_at or one.id in against)
+        ]
+        found = await self._look_up(db, wanted, now, "")
+        return {number: since.tell() for number, since in found.items()}
 
     async def _look_up(
         self, db: Database, memories: Sequence[Summary], now: int, asking: str
@@ -296,7 +311,7 @@ def _put_newer_first(hits: Sequence[Hit], told: Mapping[int, Since]) -> list[Hit
     return found
 
 
-def _is_plain(hit: Hit) -> bool:
+def is_plain(hit: Hit) -> bool:
     """Return whether nothing is told against a hit, and nobody pinned it."""
     one = hit.summary
     return not (one.superseded_by or one.pinned_at or hit.older_value or hit.contradiction)

@@ -70,14 +70,7 @@ def choose_late(  # what is known besides
 ) -> tuple[SaidSentence, ...]:
     """Choose the likeliest sentences of these prompts; `noted`: what may overrule them."""
     likely = choose_said(prompts, known, _LIKELY_READ_MAX, LIKELY_MIN)
-    chosen = [
-        one
-        for one in likely
-        if not (is_question(one.text) or asks_by_mark(one.text))
-        and not is_for_this_time(one.text)
-        and any(map(lines.stands_alone, (one.text, one.text.partition(": ")[2])))
-        and (lines.limits(one.text) or _says_enough(one.text))
-    ]
+    chosen = [one for one in likely if may_hold(one.text)]
     since = min((one.at for one in chosen), default=now)
     work = session_context.work_on_prompts(tx, project_id, since, _WORK_MAX)
     closed = session_context.times_of_closed(tx, project_id, since)
@@ -100,6 +93,16 @@ def choose_late(  # what is known besides
 
     standing = _leave_overruled(list(filter(stands, chosen)), noted, project_id)
     return leave_rejected(tx, standing, project_id)
+
+
+def may_hold(text: str) -> bool:
+    """Return whether a sentence may hold beyond its turn: it states something, alone, and asks nothing."""
+    return (
+        not (is_question(text) or asks_by_mark(text))
+        and not is_for_this_time(text)
+        and any(map(lines.stands_alone, (text, text.partition(": ")[2])))
+        and (lines.limits(text) or _says_enough(text))
+    )
 
 
 def _says_enough(text: str) -> bool:

@@ -6,10 +6,10 @@ part of the score, `present`, `former` or `authority`, that lifts it just above 
 """
 
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 from memd.belief.changes import StandingStatement, find_corrections
-from memd.belief.decide import CLAIM_KINDS, VALUE_KINDS
+from memd.belief.decide import CLAIM_KINDS, VALUE_KINDS, are_twins
 from memd.belief.standing import describe_contradiction, is_later_word
 from memd.belief.values import (
     ReplacedValue,
@@ -137,6 +137,37 @@ def read_relations(tx: Connection, parsed: ParsedQuery, ids: Sequence[int]) -> R
             if (kept := tuple(n for n in others if standings[n].at <= question.as_of))
         }
     return Relations(values, against, standings, judgments.replaced_beside(tx, ids))
+
+
+def join_twins(tx: Connection, relations: Relations, heads: Sequence[SummaryHead]) -> Relations:
+    """Let what contradicts a candidate contradict those, too, that say the same."""
+    against = {one: set(others) for one, others in relations.against.items()}
+    for one in heads:
+        for twin in heads if one.id in relations.against else ():
+            if twin.id not in against and _are_twins(one, twin):
+                against[twin.id] = set(against[one.id])
+                for other in against[one.id] & against.keys():
+                    against[other].add(twin.id)
+    new = against.keys() - relations.against.keys()
+    if not new:
+        return relations
+    standings = {**relations.standings, **judgments.standings_of(tx, new)}
+    return replace(
+        relations,
+        against={one: tuple(sorted(others)) for one, others in against.items()},
+        standings=standings,
+    )
+
+
+def _are_twins(one: SummaryHead, other: SummaryHead) -> bool:
+    """Return whether two memories say the same; most have too few words in common to be compared."""
+    mine, theirs = frozenset(content_stems(one.title)), frozenset(content_stems(other.title))
+    is_alike = 2 * len(mine & theirs) >= max(len(mine), len(theirs))
+    return (
+        is_alike
+        and one.project_id == other.project_id
+        and are_twins((one.title, one.body), (other.title, other.body))
+    )
 
 
 def find_precedence(

@@ -84,6 +84,7 @@ def _answer_query(tx: Connection, query: IndexedQuery) -> Answer:
     best = _list_best(query, candidates)
     # What is told unasked has no time to read the texts.
     heads = {} if question.relevance_gate else summaries.summary_heads(tx, best)
+    relations = precedence.join_twins(tx, relations, list(heads.values()))
     pairs, remarks = precedence.find_precedence(
         parsed,
         relations,

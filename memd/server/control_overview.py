@@ -45,6 +45,7 @@ class OverviewControl:
     def __init__(self, service: MemoryService) -> None:
         self._app = service.app
         self._scopes = service.scopes
+        self._later = service.later
         self._slow: dict[object, tuple[int, Any]] = {}
         """What was counted → when, and the result, where counting took long."""
 
@@ -75,12 +76,14 @@ class OverviewControl:
             failed = sorted(open_failures, key=lambda one: -one.at)[:limit]
             span = lists.find_time_span(tx, ids)
             return {
-                "pinned": list_newest(pinned=True),
-                "rules": list_newest(*RULE_KINDS),
-                "decisions": list_newest(Kind.DECISION),
-                "tasks": list_newest(Kind.TASK),
-                "failures": lists.read_in_order(tx, [one.id for one in failed]),
-                "latest": list_newest(),
+                "lists": {
+                    "pinned": list_newest(pinned=True),
+                    "rules": list_newest(*RULE_KINDS),
+                    "decisions": list_newest(Kind.DECISION),
+                    "tasks": list_newest(Kind.TASK),
+                    "failures": lists.read_in_order(tx, [one.id for one in failed]),
+                    "latest": list_newest(),
+                },
                 "replaced": _read_replacements(tx, lists.latest_pairs(tx, ids, limit)),
                 "sessions": lists.count_sessions(tx, ids),
                 "contradictions": judgments.count_open_contradictions(tx, ids),
@@ -90,7 +93,26 @@ class OverviewControl:
 
         since = now - WEEK_MS
         kinds = await self._count(("kinds", ids), lambda tx: lists.count_kinds(tx, ids, since))
-        return {**to_plain(await self._app.db.read(read)), "kinds": to_plain(kinds)}
+        found = await self._app.db.read(read)
+        shown = [one for memories in found["lists"].values() for one in memories]
+        marks = await self._read_marks(shown, ids)
+        for name, memories in found.pop("lists").items():
+            found[name] = [to_plain(one) | marks[one.id] for one in memories]
+        return {**to_plain(found), "kinds": to_plain(kinds)}
+
+    async def _read_marks(
+        self, memories: Sequence[Summary], project_ids: Sequence[int]
+    ) -> dict[int, JsonObject]:
+        """Memory → what must be known before one relies on it, as a start and a search tell it."""
+        numbers = [one.id for one in memories]
+        against = await self._app.db.read(
+            lambda tx: judgments.visible_contradictions(tx, numbers, project_ids)
+        )
+        told = await self._later.tell(self._app.db, memories, self._app.clock(), against)
+        return {
+            number: {"contradicted_by": against.get(number, ()), "said_since": told.get(number)}
+            for number in numbers
+        }
 
     async def list_memories(self, request: requests.ListRequest, caller: Caller) -> JsonObject:
         """A page of memories, newest first, and the cursor of the next page."""
@@ -109,22 +131,22 @@ class OverviewControl:
         speakers = (one for one in Authority if one.speaker == request.speaker)
         choice = MemoryChoice(tuple(speakers), request.pinned)
 
-        def read(tx: Connection) -> JsonObject:
+        def read(tx: Connection) -> tuple[list[Summary], bool, dict[int, str]]:
             after = _read_cursor(request.after)
             found = lists.newest_ids(tx, wanted, choice, after, request.limit + 1)
             page = lists.read_in_order(tx, found[: request.limit])
-            against = judgments.visible_contradictions(tx, [one.id for one in page], ids)
             names = {one.id: one.name for one in projects.projects(tx)}
-            more = [
-                {"project": names.get(one.project_id), "contradicted_by": against.get(one.id, ())}
-                for one in page
-            ]
-            return {
-                "memories": [to_plain(one) | rest for one, rest in zip(page, more, strict=True)],
-                "next": [page[-1].at, page[-1].id] if len(found) > request.limit else None,
-            }
+            return page, len(found) > request.limit, names
 
-        return await self._app.db.read(read)
+        page, has_more, names = await self._app.db.read(read)
+        marks = await self._read_marks(page, ids)
+        return {
+            "memories": [
+                to_plain(one) | {"project": names.get(one.project_id)} | marks[one.id]
+                for one in page
+            ],
+            "next": [page[-1].at, page[-1].id] if has_more else None,
+        }
 
     async def list_sessions(self, request: requests.PageRequest, caller: Caller) -> JsonObject:
         """A page of sessions, the one that began last first, and the cursor of the next page."""

@@ -122,22 +122,31 @@ class ReviewControl:
     # ── The inbox ────────────────────────────────────────────────────────────────────────────────
 
     async def list_reviews(self, request: requests.ReviewListRequest, caller: Caller) -> JsonObject:
-        """Return what waits, by sessions, the newest first; or what the user rejected, the latest first."""
-        scope, now = await self._service.scopes.find_asked(request, caller), self._app.clock()
+        """Return what waits, by sessions, the newest first; or what the user rejected, the latest first.
 
-        def read(tx: Connection) -> JsonObject:
+        Of all projects, that of the directory comes first.
+        """
+        scope, now = await self._service.scopes.find_asked(request, caller), self._app.clock()
+        directory = request.directory or caller.directory
+        here = await self._service.scopes.identify(directory) if directory else None
+
+        def read(tx: Connection) -> tuple[list[Summary], int]:
             if request.rejected:
                 found = rejections.list_rejected(tx, scope.project_ids)
-                count = len(found)
-                found = found[: request.limit]
-            else:
-                ids = reviews.waiting_ids(tx, scope.project_ids, now, request.limit)
-                by_id = summaries.summaries_by_ids(tx, ids)
-                found = [by_id[number] for number in ids]
-                count = reviews.count_waiting(tx, scope.project_ids, now)
-            return {"memories": _describe_all(tx, found, now), "count": count}
+                return found[: request.limit], len(found)
+            own = projects.project_by_key(tx, here.key) if here else None
+            ids = reviews.waiting_ids(
+                tx, scope.project_ids, now, request.limit, first=own.id if own else 0
+            )
+            by_id = summaries.summaries_by_ids(tx, ids)
+            found = [by_id[number] for number in ids]
+            return found, reviews.count_waiting(tx, scope.project_ids, now)
 
-        return await self._app.db.read(read)
+        found, count = await self._app.db.read(read)
+        told = {} if request.rejected else await self._service.later.tell(self._app.db, found, now)
+        described = await self._app.db.read(lambda tx: _describe_all(tx, found, now))
+        memories = [one | {"said_since": told.get(one["id"])} for one in described]
+        return {"memories": memories, "count": count}
 
     async def review(self, request: requests.ReviewRequest, _: Caller) -> list[JsonObject]:
         """Say something of memories, or take it back; what became of each."""

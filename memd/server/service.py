@@ -43,7 +43,7 @@ from memd.recall.timeline import read_timeline
 from memd.recall.types import Answer, Question, Timeline, Why
 from memd.server import requests
 from memd.server.memory_maker import MemoryMaker, to_ms
-from memd.server.said import SaidAside, find_said
+from memd.server.said import SaidAside, find_said, tell_later
 from memd.server.scope import (
     ALL,
     AgentLimits,
@@ -172,7 +172,7 @@ class MemoryService:
         self._maker = MemoryMaker(self.scopes, self._limits, app.clock)
         self._forget_tokens = ForgetTokens(app.clock)
         self._min_event_s = min_event_s
-        self._later = LaterReader()
+        self.later = LaterReader()
         self._focuses: dict[str, tuple[tuple[str, ...], int]] = {}
         """Session → its focus, and since when. Held in memory only: a focus is no memory."""
 
@@ -206,7 +206,7 @@ class MemoryService:
         waited = await self._wait_for_event(request.min_event)
         answer = await mark_gone(self.app.db, await self.app.recaller.search(question))
         if question.as_of is None:
-            answer = await self._later.mark_hits(self.app.db, answer, now, caller.session or "")
+            answer = await self.later.mark_hits(self.app.db, answer, now, caller.session or "")
         elsewhere = 0
         if not answer.hits and scope.name is not None:
             everywhere = replace(
@@ -218,9 +218,11 @@ class MemoryService:
                 count_use=False,
             )
             elsewhere = len((await self.app.recaller.search(everywhere)).hits)
+        where = TurnFilter(question.project_ids, question.session_id, question.since, question.until)  # fmt: skip
+        if question.as_of is None:
+            answer = await tell_later(self.app.db, question.text, answer, where, caller.session)
         said: tuple[SaidAside, ...] = ()
         if answer.verdict != "found" and question.as_of is None and not question.include_turns:
-            where = TurnFilter(question.project_ids, question.session_id, question.since, question.until)  # fmt: skip
             said = await self.app.db.read(
                 lambda tx: find_said(tx, question.text, answer, where, caller.session)
             )
@@ -285,7 +287,7 @@ class MemoryService:
             now=(now := self.app.clock()),
             roots=await self.scopes.list_checkouts(directory) if kind == "file" else (),
         )
-        return await self._later.doubt(self.app.db, why, now, caller.session or "")
+        return await self.later.doubt(self.app.db, why, now, caller.session or "")
 
     async def get(self, request: requests.GetRequest, caller: Caller) -> WholeMemories:
         """Whole memories. UnknownId if none of them exists."""

@@ -152,15 +152,18 @@ def describe_doubts(tx: Connection, summaries: Iterable[Summary], now: int) -> d
 
 
 def waiting_ids(
-    tx: Connection, project_ids: Iterable[int] | None, now: int, limit: int
+    tx: Connection, project_ids: Iterable[int] | None, now: int, limit: int, *, first: int = 0
 ) -> list[int]:
-    """The memories that wait in the inbox: those that nobody uses, then those of the newest session, each in order of time."""
+    """The memories that wait in the inbox: those that nobody uses, then those of the newest session, each in order of time.
+
+    Those of the project `first` come before all others.
+    """
     where, values = _waiting_condition(project_ids, now)
     sql = (
         f"SELECT s.id FROM summaries s LEFT JOIN sessions n ON n.id = s.session_id WHERE {where}"
-        f" ORDER BY {_IS_UNUSED} DESC, coalesce(n.started_at, s.created_at) DESC, s.session_id DESC, s.at, s.id LIMIT ?"
+        f" ORDER BY s.project_id = ? DESC, {_IS_UNUSED} DESC, coalesce(n.started_at, s.created_at) DESC, s.session_id DESC, s.at, s.id LIMIT ?"
     )
-    return fetch_ids(tx, sql, (*values, limit))
+    return fetch_ids(tx, sql, (*values, first, limit))
 
 
 def count_waiting(tx: Connection, project_ids: Iterable[int] | None, now: int) -> int:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
+from itertools import takewhile
 from typing import Any
 
 from apsw import Connection
@@ -12,6 +13,7 @@ from memd.store.filter import marks
 from memd.store.queries import (
     count_rows,
     fetch_all,
+    fetch_column,
     fetch_first,
     fetch_ids,
     fetch_int,
@@ -343,16 +345,17 @@ def tools_after(tx: Connection, session_id: int, since: int) -> list[tuple[str, 
     return fetch_all(tx, sql, (session_id, since))
 
 
-def count_unanswered_asks(tx: Connection, project_id: int, client: str, latest: int) -> int:
-    """Count those of a project's and client's latest asks after which the asked session's agent noted nothing."""
+def count_vain_asks(tx: Connection, project_id: int, client: str, latest: int) -> int:
+    """Count a project's and client's asks, of the latest ones, since the last after which the asked session's agent noted something."""
     sql = (
-        "(SELECT a.at, a.asked_in, coalesce((SELECT min(b.at) FROM asks b WHERE b.asked_in = a.asked_in"
+        "SELECT EXISTS (SELECT 1 FROM summaries m WHERE m.session_id = x.asked_in AND m.source = 'agent'"
+        " AND m.created_at >= x.at AND m.created_at < x.until) FROM"
+        " (SELECT a.at, a.asked_in, coalesce((SELECT min(b.at) FROM asks b WHERE b.asked_in = a.asked_in"
         " AND b.at > a.at), a.at + 86400000) AS until FROM asks a JOIN sessions s ON s.id = a.asked_in"
-        " WHERE s.project_id = ? AND s.client = ? GROUP BY a.asked_in, a.at ORDER BY a.at DESC LIMIT ?) x WHERE NOT EXISTS (SELECT 1"
-        " FROM summaries m WHERE m.session_id = x.asked_in AND m.source = 'agent' AND m.created_at >= x.at"
-        " AND m.created_at < x.until)"
+        " WHERE s.project_id = ? AND s.client = ? GROUP BY a.asked_in, a.at ORDER BY a.at DESC LIMIT ?) x ORDER BY x.at DESC"
     )
-    return count_rows(tx, sql, (project_id, client, latest))
+    answered = fetch_column(tx, sql, (project_id, client, latest))
+    return len(list(takewhile(lambda is_answered: not is_answered, answered)))
 
 
 # ── Injections by weeks, their outcomes and their costs; and the sessions that got none ─────────

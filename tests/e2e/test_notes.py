@@ -331,3 +331,39 @@ async def test_a_prompt_about_something_else_ends_no_note_that_rests_on_the_one_
     known = memories(daemon, *noted.values())
     ended = [note for note, number in noted.items() if known[number]["superseded_by"] is not None]
     assert ended == ["Eggs go out on Fridays."]
+
+
+SHORT_SESSIONS = (
+    ("Invoices are numbered without gaps, the tax office insists on it.", "What is the time?"),
+    ("Hi, this is our billing service.", "Swap it in ledger.py as well."),
+    ("Nothing is ever sent to customers at night.", "Thanks, go on."),
+    ("Have a look around and tell me what ledger.py does.", "ok go"),
+)
+
+
+def test_short_sessions_are_asked_about_for_good_though_one_ask_came_to_nothing(daemon):
+    """Sessions of two short prompts leave little each: it adds up, whatever the last ask brought."""
+    daemon.start()
+    shown = []
+    for number in range(32):
+        key = f"short{number}"
+        for saying in SHORT_SESSIONS[number % 4]:
+            text = hook(daemon, "UserPromptSubmit", session_id=key, prompt=f"{saying} ({number})")
+            shown.append(text)
+            if "earlier sessions here" in text and len(asks_in(shown)) == 1:
+                note(daemon, key)
+    first, vain, *later = [number for number, text in enumerate(shown) if text in asks_in(shown)]
+    assert vain - first > 12
+    assert len(later) == 1
+    assert not any(word in text for text in asks_in(shown) for word in ("Hi,", "Swap it", "Have a"))
+    assert all("Invoices" in text or "at night" in text for text in asks_in(shown))
+
+
+def asks_in(shown):
+    return [one for one in shown if "earlier sessions here" in one]
+
+
+def note(daemon, session):
+    with daemon.client() as client:
+        said = {"text": "Invoices have no gaps.", "source": "agent", "directory": PLACE}
+        client.call("memd/remember", {**said, "session": session, "client": "claude-code"})

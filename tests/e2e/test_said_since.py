@@ -251,3 +251,85 @@ def test_a_refused_note_against_an_older_one_tells_what_he_said_to_the_value(
     assert new["unproved"]
     line = next(one for one in call("memd/context")["text"].splitlines() if typed[:-1] in one)
     assert f"he said since: “{said}”; contradicts #{new['id']} (agent)" in line
+
+
+# ── What he typed later, beside a first hit that is his word ───────────────────────────────────────
+
+KEEPER = "Bruno takes care of the lighthouse lamp, so ask him before anything is changed there."
+AFTER_HIM = "Bruno went to the harbour office, the lighthouse lamp is Elsa's now."
+
+
+def test_a_later_sentence_on_what_was_asked_is_told_beside_the_first_hit(says, call, since):
+    says(KEEPER, answer="I will ask Bruno first, noted for the lamp.")
+    question = "who takes care of the lighthouse lamp"
+    assert since(question) == []
+    says("the harbour café opens at eight", "what does the lighthouse lamp weigh?")
+    says("check the lighthouse lamp again")
+    assert since(question) == []
+    says(AFTER_HIM, answer="OK.")
+    answer = call("memd/search", query=question)
+    assert [one["said_since"] for one in answer["hits"]] == [f"he said later: “{AFTER_HIM}”"]
+    assert answer["said"] == []
+    says("Elsa left, Ivo cares for the lighthouse lamp", answer="Ivo is told from now on, then.")
+    later = call("memd/search", query=question)["hits"]
+    assert [one for one in later if "Bruno went" in (one["said_since"] or "")] == []
+
+
+def test_a_later_hit_of_his_own_words_is_named_beside_the_first(says, call):
+    says("dont ever commit to harbour directly, make a branch")
+    answer = "Understood, then I push to harbour itself from here on."
+    says("eh just push to harbour its only me anyway", answer=answer)
+    first, later = call("memd/search", query="can I commit to harbour")["hits"]
+    assert first["title"].startswith("Dont ever commit")
+    assert first["said_since"] == f"he said later: #{later['id']}"
+
+
+def test_what_contradicts_a_memory_contradicts_those_that_say_the_same(says, call, agent_notes):
+    typed = "Dont ever commit to pier directly, make a branch."
+    session = says()
+    session.asks(typed)
+    text = "Never commit to pier directly, make a branch."
+    twin = agent_notes(session, text=text, kind="instruction", quote=typed)
+    session.ends("OK.")
+    other = says().notes("Pushing to pier is fine, as only he works on it.")
+    rule = call("memd/search", query="commit to pier directly, make a branch")["hits"]
+    numbers = {one["id"] for one in rule} - {other}
+    assert twin["id"] in numbers
+    assert len(numbers) == 2
+    (first,) = numbers - {twin["id"]}
+    call("memd/judge", id=other, other=first, relation="contradicts", reason="he changed his mind")
+    hits = {
+        one["id"]: one for one in call("memd/search", query="can I commit to pier directly")["hits"]
+    }
+    assert {number for number, one in hits.items() if one["contradiction"]} == {*numbers, other}
+
+
+# ── In the overview and the inbox ──────────────────────────────────────────────────────────────────
+
+
+def test_the_overview_the_lists_and_the_inbox_tell_what_a_search_tells(
+    says, call, shared_daemon, place
+):
+    says(RULE)
+    says(LATER)
+    told = f"he said since: “{LATER}”"
+    overview = call("memd/overview")
+    for name in ("rules", "latest"):
+        assert told in [one["said_since"] for one in overview[name]]
+    (rule,) = call("memd/list", kinds=["instruction"])["memories"]
+    (waiting,) = call("memd/review/list", project=place)["memories"]
+    assert [rule["said_since"], waiting["said_since"]] == [told, told]
+    assert f"({told})" in shared_daemon.run("list", "--project", place).stdout.decode()
+    shown = " ".join(shared_daemon.run("review", "--project", place).stdout.decode().split())
+    assert told in shown
+
+
+def test_a_review_begins_with_the_project_that_one_stands_in(says, call, place, tmp_path):
+    says("Always salt the fish before it is smoked.")
+    other = tmp_path / "newer"
+    (other / ".git").mkdir(parents=True)
+    says("Always scale the fish before it is smoked.", where=str(other))
+    for where, first in ((place, "salt"), (str(other), "scale")):
+        found = call("memd/review/list", project="all", directory=where)["memories"]
+        assert first in found[0]["title"]
+        assert len({one["project_id"] for one in found}) > 1

@@ -288,6 +288,25 @@ def test_a_long_session_leads_to_its_later_part(reader, call):
     assert "Question number 219" in Elements(reader.get(later).html).text
 
 
+def test_home_the_lists_and_the_inbox_mark_what_the_user_said_since(reader, call):
+    for number, said in enumerate(
+        (
+            "Never repaint the ark's horses!",
+            "the ark's horses can be repainted again, the insurer is happy",
+        )
+    ):
+        place = {"session_id": f"ark-{number}", "cwd": "/srv/ark", "prompt_id": f"p{number}"}
+        for event in (
+            {"hook_event_name": "UserPromptSubmit", "prompt": said},
+            {"hook_event_name": "Stop", "last_assistant_message": "OK."},
+            {"hook_event_name": "SessionEnd", "reason": "other"},
+        ):  # fmt: skip
+            last = call("capture", client="claude-code", payload={**place, **event})["seq"]
+        call("search", query="ark", project="all", min_event=last)
+    for path in ("/?project=ark", "/memories?project=ark&kind=instruction", "/inbox?project=ark"):
+        assert "he said since: “the ark's horses can" in Elements(reader.get(path).html).text
+
+
 def test_home_leads_to_the_inbox_and_to_what_was_told(reader):
     page = Elements(reader.get("/?project=ledger").html)
     assert {"/inbox?project=ledger", "/told?project=ledger"} <= set(page.links())
