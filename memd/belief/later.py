@@ -55,7 +55,8 @@ _APOSTROPHE, _NOT = re.compile(r"['’]"), re.compile(r"n['’]t\Z")
 _NO = list_folded("bare noes") | {"no", "non", "nein", "nao", "nie", "нет"}
 _CAN_ENDINGS = ("able", "ible", "bar", "abile", "avel", "optional")
 _SUBJECT_WITHIN, _CLAUSES_READ, _ALTERNATIVE_WORDS_MAX = 4, 2, 2
-_SETTLING = list_folded("settling verbs")
+_SETTLING = list_folded("settling verbs") | {"let's"}
+_PRAISING = frozenset(map(stem, list_folded("praise") | list_folded("assents") | polarity.STEERING))
 _NUMBER_WORD = re.compile(r"\d+(?:[.,]\d+)*\Z")
 
 
@@ -223,6 +224,44 @@ def settles(following: str) -> bool:
     is_order = first[:2] == ["go", "ahead"] or not _SETTLING.isdisjoint(first[:1])
     takes_up = is_order and not polarity.ANAPHORS.isdisjoint(first)
     return takes_up or polarity.is_assent(clauses[0] if clauses else "")
+
+
+def agrees(sentence: str, answer: str, proposal: str) -> bool:
+    """Return whether a sentence of an answer takes a proposal up with an order for “that”, and till then nothing else is named.
+
+    “Good idea with the flag, let's do exactly that.” Of “tabs, let's do that” nobody knows what “that” is.
+    """
+    if not any(map(_orders_that, polarity.CLAUSE_BREAK.split(sentence))):
+        return False
+    told = answer.partition(sentence)[0] + sentence
+    is_open = "?" in told or polarity.has_negation(told) or polarity.has_condition(told)
+    if is_open or not _ADVERSATIVES.union(_HEDGES, _OR).isdisjoint(map(fold, words(told))):
+        return False
+    clauses = itertools.takewhile(
+        lambda one: not _orders_that(one), polarity.CLAUSE_BREAK.split(told)
+    )
+    about = polarity.name_content(proposal) | _PRAISING
+    return all(polarity.name_content(one) <= about for one in clauses)
+
+
+def declines(answer: str) -> bool:
+    """Return whether a clause of an answer orders not to do what was just said: “let's not do that now”."""
+    for clause in polarity.CLAUSE_BREAK.split(answer):
+        tokens = words(clause)
+        plain = " ".join(one for one in tokens if not polarity.is_negation(one))
+        if len(plain.split()) < len(tokens) and _orders_that(plain):
+            return True
+    return False
+
+
+def _orders_that(clause: str) -> bool:
+    """Return whether a clause orders what was just said, and names nothing: “let's do exactly that”, “machen wir so”."""
+    tokens = list(itertools.dropwhile(_BEFORE_ORDER.__contains__, map(fold, words(clause))))
+    return (
+        not _SETTLING.isdisjoint(tokens[:1])
+        and not polarity.ANAPHORS.isdisjoint(tokens)
+        and polarity.name_content(clause) <= _PRAISING
+    )
 
 
 def corrects_itself(sentence: str, behind: str, text: str) -> bool:

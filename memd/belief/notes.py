@@ -34,11 +34,15 @@ _PART = re.compile(rf"^({_LABELS}): (?:“(.*)”|(.*))$", re.MULTILINE)
 _FAKED = re.compile(rf"^(\s*)({_LABELS}):", re.MULTILINE)
 _CONTENT = re.compile(r"\n\n```json content\n(\{.*\})\n```\s*\Z")
 """Structured content at the end of a text: on one line, so that it cannot end its own fence."""
+_AS_QUOTED = "what is quoted"
+"""In place of a sentence that is the quoted words."""
 _WORDS_SHOWN = 8
 _QUOTATION = re.compile(
     r"\"([^\"\n]{8,300})\"|“([^”\n]{8,300})”|«([^»\n]{8,300})»|„([^“”\n]{8,300})[“”]"
 )
 _QUOTED_WORDS_MIN = 3
+_ENDS = " .!"
+"""Ends of a sentence that its quote may leave out."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,11 +72,11 @@ class Note:
     def format(self) -> str:
         """The body of the memory; its text cannot pass for one of the other parts."""
         text = _FAKED.sub(r"\1\2 -", self.text.strip())
-        parts = [
-            f"{label}: “{said}”" if name in _IN_QUOTES else f"{label}: {said}"
-            for name, label in _LABELS_OF.items()
-            if (said := " ".join(getattr(self, name).split()))
-        ]
+        said = {name: " ".join(getattr(self, name).split()) for name in _LABELS_OF}
+        written = {name: f"“{told}”" if name in _IN_QUOTES else told for name, told in said.items()}
+        if said["heard"].rstrip(_ENDS) == said["quoted"].rstrip(_ENDS):
+            written["heard"] = _AS_QUOTED
+        parts = [f"{label}: {written[name]}" for name, label in _LABELS_OF.items() if said[name]]
         return "\n\n".join(filter(None, (text, "\n".join(parts))))
 
 
@@ -149,6 +153,8 @@ def split_note(body: str) -> Note:
         return Note(body)
     found = {label: quoted or plain for label, quoted, plain in _PART.findall(body[match.end() :])}
     parts = {name: found.get(label, "") for name, label in _LABELS_OF.items()}
+    if parts["heard"] == _AS_QUOTED:
+        parts["heard"] = parts["quoted"]
     return Note(body[: match.start()], **parts)
 
 

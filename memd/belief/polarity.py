@@ -47,6 +47,7 @@ _CORRECTIONS = list_folded("corrections")
 _UNIVERSALS, ANAPHORS = list_folded("universals"), list_folded("anaphors")
 _INTERJECTIONS = list_folded("interjections")
 _WHEN = frozenset(map(fold, WORDS.rows["rule words"]["when"].split())) - {"where", "while"}
+_BEFORE = frozenset(map(fold, WORDS.rows["rule words"]["before"].split()))
 _CONDITIONAL = _CONDITIONS | _WHEN | list_folded("beginnings of a condition")
 _IDLE_CONDITIONS = frozenset(map(stem, WORDS.list_words("idle conditions")))
 _COMPLEMENTIZERS, _FACTIVE = list_folded("complementizers"), list_folded("taken for true")
@@ -62,6 +63,8 @@ _CONDITION_STEMS, _SHORT_CONDITION = 4, 2
 _REFLEXIVES = frozenset({"se", "als", "om"})
 """Conditions of one language, and of another words of any sentence."""
 _IRREAL_ENDINGS = tuple(WORDS.list_words("irreal endings"))
+_OTHERS = list_folded("others")
+_ONLY = _OTHERS | (_LIMITS - NEGATION_WORDS.intersection({"rather", "instead"}))
 _SUBJECT_WORDS, _LABEL_WORDS, _OWN_STEMS_MIN = 5, 2, 3
 CLAUSE_BREAK = re.compile(r"[,;:—–()\n。、，；：]|\s-\s|[.!?！？](?=\s|$)")
 _NEAR_WORDS = 4
@@ -133,9 +136,10 @@ def find_lost_frame(sentence: str, text: str, *, is_done: bool = False) -> str:
     own = about - name_content(sentence)
     if subject and not subject & about and len(own) < _OWN_STEMS_MIN:
         return "of whom or what he said it"
-    if _is_said_by_others(tokens, told, about):
-        return "that others say or want it"
-    if WORDS["saying signs"].search(sentence) and not WORDS["saying signs"].search(text):
+    if WORDS["put off"].search(sentence) and not (has_negation(text) or _is_due(text)):
+        return "that it is not to be done yet"
+    has_sign = WORDS["saying signs"].search(sentence) and not WORDS["saying signs"].search(text)
+    if has_sign or _is_said_by_others(tokens, told, about):
         return "that others say or want it"
     is_over = has_negation(text) and not has_negation(sentence)
     if _is_past(sentence, tokens) and not (_is_past(text, told) or is_over):
@@ -162,7 +166,11 @@ def _is_said_by_others(tokens: list[str], told: set[str], about: frozenset[str])
             named = name_content(" ".join(tokens[at + 1 : at + 1 + _LABEL_WORDS]))
         elif (token in _SAYING or _says_of_others(tokens, at)) and not _is_own_verb(tokens, at):
             named = name_content(" ".join(tokens[max(0, at - _NEAR_WORDS) : at]))
-        elif token in _TELLING and _FIRST_PERSON.isdisjoint(tokens[max(0, at - 2) : at + 2]):
+        elif (
+            token in _TELLING
+            and _BEFORE.isdisjoint(tokens[at + 1 : at + 2])
+            and _FIRST_PERSON.isdisjoint(tokens[max(0, at - 2) : at + 2])
+        ):
             named = name_content(" ".join(tokens[at + 1 : at + 2]))
         else:
             continue
@@ -400,6 +408,44 @@ def denies_nothing_named(clause: str) -> bool:
     return any(map(is_negation, tokens)) and not any(named)
 
 
+def leave_put_off(sentence: str, following: str, text: str) -> tuple[str, str, str]:
+    """Leave out of a sentence, what follows it and a text of them when it is not yet to be done, “not today”.
+
+    What he does not say is to be done some time, or the text tells as done, “not today” denies.
+    """
+    said = sentence, following
+    left = [WORDS["put off"].sub(" ", one).strip() for one in (*said, text)]
+    is_due = _is_due(sentence) and _is_due(text)
+    return (left[0], left[1], left[2]) if is_due and tuple(left[:2]) != said else (*said, text)
+
+
+def _is_due(text: str) -> bool:
+    return WORDS["to be done"].search(text) is not None
+
+
+def leave_reason(sentence: str, text: str) -> str:
+    """Leave out of a sentence the clause that says why another value is none, and what is behind it, unless the text tells it.
+
+    “Reminders go out 24 hours before, 48 turned out to be too early, people forget again.”
+    """
+    first, *rest = re.split(r"(?<=,)\s", sentence)
+    about = frozenset(content_stems(text))
+    at = next((n for n, one in enumerate(rest) if _tells_excess(one)), len(rest))
+    idle = all(about.isdisjoint(content_stems(one)) and not has_negation(one) for one in rest[at:])
+    is_reason = idle and not any(map(_limits_or_turns, rest[at:]))
+    return " ".join([first, *(rest[:at] if is_reason else rest)])
+
+
+def _tells_excess(clause: str) -> bool:
+    """Return whether a clause says of another value that it is too much or too little."""
+    return any(map(str.isdigit, clause)) and WORDS["excess"].search(clause) is not None
+
+
+def _limits_or_turns(clause: str) -> bool:
+    tokens = {fold(word) for word in words(clause)}
+    return bool(tokens & (_CONDITIONS | _LIMITS | _ADVERSATIVES | _EXCEPTING | _WHEN))
+
+
 def _begins_condition(clause: str) -> bool:
     begins = [fold(word) for word in words(clause)[:2]]
     return begins == ["subject", "to"] or not _CONDITIONAL.isdisjoint(begins)
@@ -545,6 +591,8 @@ def _list_contrasts(text: str) -> Iterator[frozenset[str]]:
 def is_negated_by(said: str, told: str) -> bool:
     """Return whether `told` affirms what `said` denies, or the reverse, where both are about the same."""
     denied = [window for window in _denied_windows(said) if window]
+    if denied and not _ONLY.isdisjoint(map(fold, words(said))):
+        told = _leave_others(told)
     about, mine = _content_words(words(told)), _content_words(words(said))
     if denied:
         if has_negation(told):
@@ -561,6 +609,12 @@ def is_negated_by(said: str, told: str) -> bool:
     agrees = shared >= _AGREED_SAID_MIN * len(mine) and shared >= _AGREED_TOLD_MIN * len(about)
     denies = any(window and window <= mine for window in _denied_windows(told))
     return agrees and denies and not has_negation(said) and not _is_contrast(mine, told)
+
+
+def _leave_others(text: str) -> str:
+    """Leave out the clauses of a text that say what holds of the others: “all others 24”."""
+    clauses = CLAUSE_BREAK.split(text)
+    return ", ".join(one for one in clauses if _OTHERS.isdisjoint(map(fold, words(one))))
 
 
 def _affirms_denied(said: str, told: str) -> bool:

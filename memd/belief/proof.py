@@ -15,7 +15,9 @@ from memd.belief import polarity
 from memd.belief.arguments import find_runnable
 from memd.belief.fidelity import adds_nothing, list_objections, rate_fidelity, repeats
 from memd.belief.later import (
+    agrees,
     corrects_itself,
+    declines,
     find_contradiction,
     names_alternative,
     replaces_number,
@@ -38,7 +40,7 @@ from memd.belief.quotes import (
     strip_unseen,
     words_of,
 )
-from memd.belief.scope import find_widened, list_measures, list_numbers
+from memd.belief.scope import find_widened, list_counted, list_measures, list_numbers, list_ordinals
 from memd.languages import LATIN_LANGUAGES, is_function_word
 from memd.text import fold, is_stop_word, one_line, split_sentences, words
 
@@ -173,6 +175,7 @@ def _judge(
     lead, colon, _ = sentence.partition(":")
     is_mentioned = bool(colon) and polarity.introduces_text(lead, claim.text)
     is_answer = bool(said.asked or words(claim.about))
+    _, following, told = polarity.leave_put_off(sentence, following, claim.text)
     limit = polarity.limits(before, behind) or following if is_answer else polarity.limits(before, "")  # fmt: skip
     if is_mentioned or (limit and not polarity.keeps_limit(limit, claim.text)):
         return refuse("mention" if is_mentioned else "limited")
@@ -197,6 +200,8 @@ def _judge(
     basis = "\n".join(filter(None, (sentence, proposal)))
     # The “not” of “shouldn't that fail?” denies nothing.
     meant = " ".join(WORDS["request"].sub(" ", one) if _is_question(one) else one for one in stated)
+    meant = polarity.leave_reason(meant or sentence, claim.text)
+    meant, _, _ = polarity.leave_put_off(meant, "", claim.text)
     is_done = _was_done(sentence, record, said)
     is_undone = bool(proposal) and is_taken_back(proposal, record, said)
     refused = (
@@ -204,11 +209,11 @@ def _judge(
         or _check_subject(claim, record, said, sentence, about)
         or _check_choice(claim.text, sentence, said)
         or (
-            _check_polarity(claim.text, meant or sentence, proposal, is_done=is_done)
-            or (None if proposal else _check_widened(claim.text, meant or sentence, said))
+            _check_polarity(claim.text, meant, proposal, is_done=is_done)
+            or (None if proposal else _check_widened(claim.text, meant, said))
             if proposal or said.asked
             else _check_fidelity(
-                claim.text, place._replace(sentence=meant or sentence), said, is_done=is_done
+                told, place._replace(sentence=meant, following=following), said, is_done=is_done
             )
         )
         or _check_numbers(claim.text, record, basis)
@@ -240,6 +245,8 @@ def is_taken_back(sentence: str, record: SpokenRecord, said: Said) -> bool:
     """Return whether the user took back what he said: with his next words' no, or later, about the same."""
     later = [one for one in record.said if _when(one) > _when(said) and not one.asked]
     rest = said.whole.partition(sentence)[2]
+    if WORDS["corrects itself"].match(rest.strip()):
+        return True
     if any(takes_back(one, sentence) for one in split_sentences(rest)):
         return True
     is_single = len(list(filter(words, split_sentences(said.whole)))) == 1
@@ -365,7 +372,9 @@ def _find_about(claim: QuotedNote, record: SpokenRecord, said: Said) -> Spoken |
         unsaid = "not in the agent's messages before his answer"
         where = "not what he answered" if is_older else unsaid
         return refuse("about", where)
-    if polarity.is_assent("\n".join(said.own)) and _asks_another(found.text, claim.about):
+    typed = "\n".join(said.own)
+    is_assent = any(agrees(one, typed, found.text) for one in split_sentences(typed))
+    if (is_assent or polarity.is_assent(typed)) and _asks_another(found.text, claim.about):
         return refuse("about", "not what he answered: the message ended with another question")
     outputs = record.outputs_before(said.at)
     if any(has_run(wanted, one) or says_alike(claim.about, one) for one in outputs):
@@ -426,7 +435,8 @@ def _check_answer(
         for one in record.spoken
         if one.event_id == about.event_id
     )
-    if said.asked or said.approves or polarity.is_assent(sentence) or is_choice:
+    is_assent = polarity.is_assent(sentence) or agrees(sentence, "\n".join(said.own), about.text)
+    if said.asked or said.approves or is_assent or is_choice:
         return None
     return refuse("no choice")
 
@@ -491,6 +501,8 @@ def _check_polarity(text: str, sentence: str, proposal: str, *, is_done: bool) -
         and not polarity.has_negation(text)
     ):
         return refuse("answered no")
+    if proposal and declines(sentence) and not polarity.has_negation(text):
+        return refuse("answered no")
     if polarity.find_lost_condition(sentence, text):
         return refuse("condition")
     if lost := polarity.find_lost_frame(sentence, text, is_done=is_done):
@@ -511,6 +523,9 @@ def _check_fidelity(text: str, place: QuotedPlace, said: Said, *, is_done: bool)
 
     If it has no other words, the rules of grammar judge; else a model that knows what they object to.
     """
+    # A time that nobody knows yet may stand anywhere.
+    place = place._replace(sentence=WORDS["at some time"].sub(" ", place.sentence))
+    text = WORDS["at some time"].sub(" ", text)
     own = said.whole
     objections = list_objections(text, place, own, is_done=is_done)
     is_plain = adds_nothing(text, place) or not _LATIN.search(text)
@@ -542,6 +557,7 @@ def _check_choice(text: str, sentence: str, said: Said) -> Unproved | None:
 def _check_numbers(text: str, record: SpokenRecord, basis: str) -> Unproved | None:
     """Refuse a number in the place of the one that the user gave."""
     own, said, told = map(list_numbers, (record.list_own(basis), basis, text))
+    own |= list_counted(basis) | (list_ordinals(text).keys() & list_ordinals(basis).keys())
     if told - own and said - told:
         return refuse("number", min(told - own))
     measured = list_measures(basis)

@@ -33,6 +33,8 @@ _OPPOSITES = tuple(
     if pair not in WORDS.list_words("opposites of grammar")
 )
 _UNITS = {fold(word): unit for unit, row in WORDS.rows["units"].items() for word in row.split()}
+_INDEFINITE = frozenset("a another ein eine einen un une una um uma een".split())  # noqa: SIM905
+_ORDINAL_DIGITS = re.compile(r"(\d+)(?:st|nd|rd|th)")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*")
 _URL = re.compile(r"https?://\S+")
 _TIME_UNITS = ("s", "min", "h", "d", "week", "month", "year")
@@ -53,7 +55,10 @@ def find_lost_scope(sentence: str, before: str, behind: str, text: str) -> str:
 
     `before` and `behind` are what the sentence has around the quoted words.
     """
-    sentence, told = _URL.sub(" ", sentence), name_content(text)
+    told = name_content(text)
+    sentence, before, behind = (
+        WORDS["at some time"].sub(" ", _URL.sub(" ", one)) for one in (sentence, before, behind)
+    )
     if passing := _find_passing(sentence, text):
         return passing
     phrases = [
@@ -127,9 +132,21 @@ def find_swapped(sentence: str, text: str, own: str) -> str:
         )
         if theirs - all_own and ours - theirs:
             return f"“{min(ours - theirs)}”, and not “{min(theirs - all_own)}”"
+    (former, new), (former_told, new_told) = map(_split_numbers, (sentence, text))
+    if (former & new_told) and (new & former_told):
+        return f"“{min(new & former_told)}”, and not “{min(former & new_told)}”"
     if _mixes_clauses(sentence, text):
         return f"“{sentence}” in another order"
     return _find_other_name(sentence, text, known)
+
+
+def _split_numbers(text: str) -> tuple[set[str], set[str]]:
+    """Return the numbers of a text that hold no longer, “instead of 40”, “40 was too few”, and the others."""
+    former = {found[1] for found in WORDS["former number"].finditer(text)}
+    for clause in polarity.CLAUSE_BREAK.split(text):
+        if WORDS["excess"].search(clause):
+            former |= list_numbers(clause)
+    return former, list_numbers(text) - former
 
 
 def _mixes_clauses(sentence: str, text: str) -> bool:
@@ -183,6 +200,9 @@ def _find_other_word(sentence: str, text: str, known: Sequence[str]) -> str:
     if len(said) != len(told) or len(differing) != 1:
         return ""
     ((one, other),) = differing
+    numbers = [list_numbers(word) | {*list_ordinals(word)} for word in (one, other)]
+    if numbers[0] and numbers[0] == numbers[1]:
+        return ""  # “5th” for “fifth”
     is_verb = one == next((word for word in said if not is_stop_word(word)), "")
     idle = any(word in _FILLERS or is_stop_word(word) for word in (one, other))
     idle = idle or WORDS["please"].search(one) is not None
@@ -258,6 +278,31 @@ def list_numbers(text: str) -> set[str]:
         found |= {number} - {""}
         before = number
     return found
+
+
+def read_ordinal(word: str) -> str:
+    """Return the number of a folded word that tells the place of a thing, “third” or “3rd”; empty of any other."""
+    digits = _ORDINAL_DIGITS.fullmatch(word)
+    return digits[1] if digits else WORDS.rows["ordinal numbers"].get(word, "")
+
+
+def list_ordinals(text: str) -> dict[str, bool]:
+    """Return the numbers that tell the place of a thing in a text, and whether one tells of a new thing: “a third one”."""
+    found: dict[str, bool] = {}
+    for before, word in pairwise(["", *map(fold, words(text))]):
+        if number := read_ordinal(word):
+            found[number] = found.get(number, False) or before in _INDEFINITE
+    return found
+
+
+def list_counted(text: str) -> set[str]:
+    """Return how many there are of what a text counts anew: three with “two machines, there is a third one now”."""
+    counted = list_numbers(text)
+    is_next = (
+        (one, is_new and str(int(one) - 1) in counted)
+        for one, is_new in list_ordinals(text).items()
+    )
+    return {one for one, is_counted in is_next if is_counted}
 
 
 def list_measures(text: str) -> dict[str, set[str]]:

@@ -243,11 +243,11 @@ def undo_change(
             None,
         )
         other = (
-            f"; `memd undo {before.name}` takes back what came before: {before.did}"
+            f"`memd undo {before.name}` takes back what came before: {before.did}; but since then "
             if before
             else ""
         )
-        raise BadRequest(f"{change.did}, which cannot be undone: {change.refusal}{other}")
+        raise BadRequest(f"{other}{change.did}, which cannot be undone: {change.refusal}")
     _take_back(tx, found[0], now)
     return change
 

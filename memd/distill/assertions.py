@@ -13,6 +13,7 @@ from itertools import islice
 
 from memd.belief.claims import parse_claims
 from memd.belief.later import TAKING_BACK_WITHIN, may_take_back
+from memd.belief.polarity import WORDS
 from memd.belief.turns import may_end
 from memd.belief.withdrawal import WITHDRAWN_MIN, rate_withdrawn
 from memd.distill import text as sentences
@@ -196,7 +197,10 @@ def is_withdrawn_form(sentence: OwnSentence) -> bool:
 
 
 def _is_likely_withdrawn(sentence: OwnSentence) -> bool:
-    behind = " ".join(sentence.following[:TAKING_BACK_WITHIN])
+    told = (
+        one for one in sentence.following[:TAKING_BACK_WITHIN] if not WORDS["stress"].match(one)
+    )
+    behind = " ".join(told)
     return bool(behind) and rate_withdrawn(sentence.bare, behind) >= WITHDRAWN_MIN
 
 

@@ -140,11 +140,14 @@ def format_told_page(
 
 
 def find_shared(lines: Iterable[tuple[int, Authority]]) -> tuple[str, str]:
-    """The day and the speaker that many of these lines have, for their heading; empty if few have the same."""
+    """The day that many of these lines have and the speaker that all have, for their heading; empty if few have the same."""
     told = [(format_day(at), _SPEAKERS[authority.speaker]) for at, authority in lines]
     day, speaker = (
-        next((value for value, count in Counter(each).most_common(1) if count >= _SHARED_MIN), "")
-        for each in ([day for day, _ in told], [speaker for _, speaker in told])
+        next((value for value, count in Counter(each).most_common(1) if count >= least), "")
+        for each, least in (
+            ([day for day, _ in told], _SHARED_MIN),
+            ([speaker for _, speaker in told], max(_SHARED_MIN, len(told))),
+        )
     )
     return day, speaker
 

@@ -20,6 +20,7 @@ from memd.belief.notes import split_note
 from memd.belief.standing import describe_contradiction, find_other_scope, is_later_word
 from memd.belief.values import describe_line, find_line, read_set_values
 from memd.distill.proof.reopening import leave_passed
+from memd.distill.upheld import find_upheld
 from memd.injection import lines, spoken
 from memd.injection.choice import DAY_MS, CandidateChoice, CandidateGroup
 from memd.injection.later import ENDING_MAX, choose_ending, read_later_words
@@ -333,6 +334,20 @@ def is_unproved(one: ContextCandidate) -> bool:
     return one.authority < Authority.USER_TOLD and not (one.is_pinned or is_of_team)
 
 
+def _vouch(tx: Connection, *groups: Iterable[ContextCandidate]) -> list[list[ContextCandidate]]:
+    """Return these memories; those that the user judged to hold, in words that he typed, as his own."""
+    found = [list(group) for group in groups]
+    claimed = {one.id: one.title for one in chain(*found) if one.authority < Authority.USER_TOLD}
+    upheld = find_upheld(tx, claimed)
+    return [
+        [
+            replace(one, authority=Authority.USER_PROMPT) if one.id in upheld else one
+            for one in group
+        ]
+        for group in found
+    ]
+
+
 def _tell_heard(one: ContextCandidate) -> tuple[ContextCandidate, str]:
     """Return an unproved note with the words of the user that it quotes in its place, and why it is not told at all."""
     if one.authority >= Authority.USER_TOLD or UNPROVED_MARK not in one.body or one.is_pinned:
@@ -442,7 +457,8 @@ def _read_project_groups(
     since = now - _FAILURE_DAYS_MAX * DAY_MS
     failures = session_context.open_failures(tx, ids, since, now, _CANDIDATES_MAX)
     outcomes = _read_outcomes(tx, here, now)
-    rules = (*(one for one in instead if one.kind in RULE_KINDS), *read_rules(tx, here, now))
+    rules = [*(one for one in instead if one.kind in RULE_KINDS), *read_rules(tx, here, now)]
+    rules, decisions, known = _vouch(tx, rules, decisions, known)
     told = {one.id for one in instead}
     outcomes = tuple(one for one in outcomes if one.id not in told)
     stood = lines.drop_turned(outcomes, (*rules, *decisions, *known))

@@ -117,7 +117,8 @@ class WorkingTree:
     directory: str | None
     git_s: float = GIT_S
     git_calls: int = GIT_CALLS
-    _found: dict[str, tuple[str, ...]] = field(default_factory=dict)
+    _found: dict[str, tuple[tuple[str, str], ...]] = field(default_factory=dict)
+    """Text → (each thing that it names and that is missing, what is said of it)."""
     _missing: dict[_Name, bool] = field(default_factory=dict)
     """Name → whether the code lacks it."""
 
@@ -172,14 +173,17 @@ class WorkingTree:
             gone = (*self._find_gone(text), *self._find_gone_names(text, at)) if self.root else ()
             # “Use NB_IoT instead of LoRaWAN” says itself that LoRaWAN goes.
             dropped = " ".join(name_ended(parse_claims(text), "drops")).split() if gone else ()
-            self._found[text] = tuple(name for name in gone if name not in dropped)
-        gone = self._found[text][:_NAMED_MAX]
-        return f"{', '.join(gone)}: no longer there" if gone else ""
+            self._found[text] = tuple(one for one in gone if one[0] not in dropped)
+        told: dict[str, list[str]] = {}
+        for name, what in self._found[text][:_NAMED_MAX]:
+            told.setdefault(what, []).append(name)
+        return "; ".join(f"{', '.join(names)}: {what}" for what, names in told.items())
 
-    def _find_gone(self, text: str) -> Iterator[str]:
+    def _find_gone(self, text: str) -> Iterator[tuple[str, str]]:
+        """Yield the paths that are not there; whether they ever were is not looked up."""
         for name in _find_paths(text):
             if not self._has_path(name):
-                yield name
+                yield name, "not there"
 
     def _has_path(self, name: str) -> bool:
         assert self.root is not None
@@ -218,14 +222,17 @@ class WorkingTree:
 
     # ── Symbols, flags, versions, commands ───────────────────────────────────────────────────────
 
-    def _find_gone_names(self, text: str, at: int) -> Iterator[str]:
+    def _find_gone_names(self, text: str, at: int) -> Iterator[tuple[str, str]]:
         assert self.root is not None
         names = _find_names(text)
         missing = [name for name in names if name in self._find_missing(names)]
         is_placed = missing and any(map(self._has_path, _find_paths(text)))
         for name in missing[:_PAST_MAX]:
-            if is_placed or (self.root, name) in _places or self._had_name(name, at):
-                yield name.text
+            is_known = (self.root, name) in _places
+            if is_placed and not is_known:
+                yield name.text, "not there"
+            elif is_known or self._had_name(name, at):
+                yield name.text, "no longer there"
 
     def _find_missing(self, names: Sequence[_Name]) -> Collection[_Name]:
         """Return the names that no code of the tree has."""

@@ -26,6 +26,7 @@ from memd.consolidate.retention import Retention
 from memd.consolidate.wanted_words import parse_wanted_words
 from memd.distill.distiller import Distiller
 from memd.distill.redistill import Redistiller
+from memd.distill.upheld import uphold
 from memd.embeddings.base import ChatModel
 from memd.errors import BadRequest, SelectionChanged, UnknownId
 from memd.index.backfill import VectorMaintenance
@@ -287,7 +288,9 @@ class MemoryService:
             now=(now := self.app.clock()),
             roots=await self.scopes.list_checkouts(directory) if kind == "file" else (),
         )
-        return await self.later.doubt(self.app.db, why, now, caller.session or "")
+        why = await self.later.doubt(self.app.db, why, now, caller.session or "")
+        read = self.app.db.read
+        return await read(lambda tx: replace(why, summary=why.summary and uphold(tx, why.summary)))
 
     async def get(self, request: requests.GetRequest, caller: Caller) -> WholeMemories:
         """Whole memories. UnknownId if none of them exists."""

@@ -5,7 +5,7 @@ undone exactly, and never make a memory certain or worthless.
 """
 
 import contextlib
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterator, Sequence
 from math import log2
 from typing import Any
 
@@ -288,6 +288,15 @@ def put_judgment(  # noqa: PLR0913  # one argument a column
             " VALUES (?, ?, ?, ?, ?, ?) RETURNING id"
         )
         return int(tx.execute(sql, (newer_id, older_id, relation.value, reason, who, at)).get)
+
+
+def upheld_by_user(tx: Connection, summary_ids: Sequence[int]) -> list[int]:
+    """Return those of these memories that the user judged to supersede another, while that holds."""
+    sql = (
+        "SELECT DISTINCT newer_id FROM judgments WHERE relation = 'supersedes' AND who = 'user'"
+        f" AND undone_at IS NULL AND newer_id IN ({marks(summary_ids)})"
+    )
+    return fetch_ids(tx, sql, tuple(summary_ids))
 
 
 def undo_judgment(tx: Connection, judgment: Judgment, at: int) -> bool:

@@ -1,7 +1,9 @@
 """What counts as the user's word when an agent notes it, and what stays the agent's."""
 
+from dataclasses import replace
+
 from memd.belief.arguments import find_runnable
-from memd.belief.notes import Proof, QuotedNote, Unproved
+from memd.belief.notes import Note, Proof, QuotedNote, Unproved, split_note
 from memd.belief.proof import Said, Spoken, SpokenRecord, prove
 from memd.distill.proving import own_parts
 from tests.tables import every_row
@@ -168,3 +170,13 @@ def test_a_proof_quotes_the_sentence_with_its_abbreviations_but_without_its_neig
     )
     assert isinstance(proof, Proof)
     assert proof.quote == "Sessions live in one store, e.g. in SQLite."
+
+
+def test_a_sentence_that_is_the_quoted_words_stands_in_a_note_once():
+    note = Note(
+        "Deploys go out at noon.", quoted="deploy at noon maybe", heard="deploy at noon maybe."
+    )
+    assert note.format().count("deploy at noon maybe") == 1
+    assert split_note(note.format()) == replace(note, heard=note.quoted)
+    other = replace(note, heard="we could deploy at noon maybe, or at one.")
+    assert split_note(other.format()) == other

@@ -73,6 +73,26 @@ def test_what_cannot_be_undone_says_why_and_what_to_do(memd, pair, noted):
     assert "memd restore FILE" in memd("undo", "--list").out
 
 
+def test_what_cannot_be_undone_elsewhere_bars_no_undo_here(memd, pair, noted):
+    before = listed(memd)
+    memd("pin", pair[0])
+    elsewhere = noted("crates are blue", "--project", "warehouse-a")
+    memd("forget", "--yes", elsewhere)
+    memd("switch", "off", "--project", "warehouse-a")
+    assert f"undone: #{pair[0]} was pinned" in memd("undo").out
+    assert listed(memd) == before
+    everywhere = memd("undo", "--list", "--project", "all").out
+    assert "something was forgotten" in everywhere
+    assert "memd was switched" in everywhere
+
+
+def test_what_works_is_named_before_what_cannot_be_undone(memd, pair, noted):
+    memd("pin", pair[0])
+    gone = noted("the harbour master sings")
+    memd("forget", "--yes", gone)
+    assert memd("undo").err.startswith(f"memd: `memd undo p{pair[0]}` takes back")
+
+
 def test_undo_takes_back_a_merge(memd, noted):
     noted("crates are blue", "--project", "warehouse-a")
     noted("crates are heavy", "--project", "warehouse-b")

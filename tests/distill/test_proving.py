@@ -160,6 +160,12 @@ HONEST = [
     ([prompt("From now on, after what happened, no deploys on Fridays.")], "No deploys on Fridays.", "From now on … no deploys on Fridays", ""),
     ([prompt("should we drop the old reader?"), says("Nobody uses it."), prompt("ok drop it")], "The old reader is dropped.", "ok drop it", "should we drop the old reader?"),
     ([prompt("the push text"), says("I can shorten it, or leave the amount out of it. Which one?"), prompt("the latter")], "The push text leaves out the amount.", "the latter", "leave the amount out of it"),
+    ([prompt("never use any in ts, i mean it")], "Never use any in TypeScript", "never use any in ts, i mean it", ""),
+    ([prompt("should the waiting list be first come first served?"), says("Yes, with a priority flag for urgent cases."), prompt("Good idea with the flag, let's do exactly that.")], "The waiting list has a priority flag for urgent cases.", "Good idea with the flag, let's do exactly that.", "Yes, with a priority flag for urgent cases."),
+    ([prompt("At some point somebody has to write the GDPR export, a clinic asked for it last week. Not today.")], "Somebody has to write the GDPR export at some point, a clinic asked for it.", "At some point somebody has to write the GDPR export, a clinic asked for it last week. Not today.", ""),
+    ([prompt("We outgrew the two machines, there's a third one now, only for the database.")], "There are three machines, the third only for the database.", "We outgrew the two machines, there's a third one now, only for the database.", ""),
+    ([prompt("Reminders should go out 24 hours before, 48 turned out to be too early, people forget again.")], "Reminders go out 24 hours before the appointment.", "Reminders should go out 24 hours before, 48 turned out to be too early, people forget again.", ""),
+    ([prompt("ask before you drop a table")], "Ask before dropping a table.", "ask before you drop a table", ""),
     ([prompt("maybe let's cap the discount at 40 percent"), EDIT, says("Capped."), prompt("next")], "Discounts are capped at 40 percent.", "maybe let's cap the discount at 40 percent", ""),
 ]  # fmt: skip
 
@@ -262,6 +268,12 @@ HOSTILE = {
     "a yes after which all stays": ([prompt("paint"), says("Shall I paint the fence with oil?"), prompt("yes, go ahead"), says("OK."), prompt("Wait, no. Leave it as it is.")], "The fence is painted with oil.", "yes, go ahead", "Shall I paint the fence with oil?"),
     "what he meant otherwise": ([prompt("The fence is painted with oil."), says("OK."), prompt("sorry, I meant chalk, not oil")], "The fence is painted with oil.", "The fence is painted with oil.", ""),
     "another number two turns later": ([prompt("speed cap 250"), EDIT, prompt("the docs"), prompt("raise speed cap to 400")], "The speed cap is 250.", "speed cap 250", ""),
+    "a correction behind I mean": ([prompt("Deploy on Friday. I mean Monday.")], "Deploys are on Friday.", "Deploy on Friday.", ""),
+    "a proposal that he praises and puts off": ([prompt("how?"), says("I would put the date first and the tenant behind it."), prompt("Good idea with the date, but let's not do that now.")], "Exports are named with the date first and the tenant behind it.", "Good idea with the date, but let's not do that now.", "I would put the date first and the tenant behind it."),
+    "an order for what he names himself": ([prompt("how?"), says("I would indent with spaces."), prompt("Tabs everywhere. Let's do that.")], "Code is indented with spaces.", "Let's do that.", "I would indent with spaces."),
+    "the former number for the new one": ([prompt("A school in Lyon got 60 seats instead of 40.")], "A school in Lyon got 40 seats instead of 60.", "A school in Lyon got 60 seats instead of 40.", ""),
+    "a clause in which it is others": ([prompt("A clinic in Aarhus asked for 36 hours instead of 24. But only them.")], "A clinic in Aarhus asked for 24 hours; all others 36.", "A clinic in Aarhus asked for 36 hours instead of 24. But only them.", ""),
+    "what is not to be done now as done": ([prompt("We should move the logs to S3. Not now.")], "Logs are moved to S3.", "We should move the logs to S3. Not now.", ""),
     "a place left out": ([prompt("in the tests you can turn off certificate checks")], "Certificate checks are turned off.", "turn off certificate checks", ""),
     "a time left out": ([prompt("for today leave the tests red")], "The tests are left red.", "leave the tests red", ""),
 }  # fmt: skip
@@ -279,12 +291,12 @@ def test_what_he_did_not_say_so_stays_the_agent_s_word(verdict, name):
     assert not isinstance(found, Proof), found
 
 
-def read_quoted_notes(label):
+def read_quoted_notes(label, file="quoted_notes.jsonl"):
     """The notes of tests/data/quoted_notes.jsonl: (name, case). Most were written before the rules were read; the last 54 beside them.
 
-    The weights of `belief/fidelity.json` have seen them: what notes of strangers come to, `scripts/train-notes` prints.
+    Those of changed_notes.jsonl were written before the rules for their kinds: stress, praise, what is put off, a new number. The weights of `belief/fidelity.json` have seen them: what notes of strangers come to, `scripts/train-notes` prints.
     """
-    lines = (Path(__file__).parent.parent / "data" / "quoted_notes.jsonl").read_text("utf-8")
+    lines = (Path(__file__).parent.parent / "data" / file).read_text("utf-8")
     for row in map(json.loads, lines.splitlines()):
         if row["label"] == label:
             steps = [(EventKind(kind), payload) for kind, payload in row["steps"]]
@@ -301,6 +313,27 @@ def test_of_notes_that_say_what_was_said_nearly_all_are_the_user_s_word(verdict)
     cases = list(read_quoted_notes("honest"))
     refused = [name for name, case in cases if not isinstance(verdict(*case), Proof)]
     assert len(refused) <= 0.14 * len(cases), refused
+
+
+def test_of_notes_of_a_change_nearly_all_fair_ones_and_no_false_one_are_the_user_s_word(verdict):
+    fair, false = (
+        [name for name, case in read_quoted_notes(label, "changed_notes.jsonl") if isinstance(verdict(*case), Proof)]
+        for label in ("honest", "hostile")
+    )  # fmt: skip
+    assert not false
+    assert len(fair) >= 27, fair
+
+
+def test_an_order_for_others_is_what_the_refusal_says_and_not_that_the_text_says_the_opposite(
+    verdict,
+):
+    typed = "Reminders: a clinic in Aarhus asked for 36 hours instead of 24. But only them, everybody else is happy."
+    found = verdict(
+        [prompt(typed)],
+        "The clinic in Aarhus gets its reminders 36 hours before; all others 24",
+        typed,
+    )
+    assert "opposite" not in found.reason
 
 
 def test_the_error_of_a_failed_call_backs_a_fact(verdict):

@@ -18,6 +18,7 @@ WITHDRAWN = (
     f"{ORDER} Wrong window, ignore that.",
     f"{ORDER} Just for today though.",
     f"{ORDER} Only joking.",
+    f"{ORDER} I mean `make fill`.",
     f"{ORDER} That isn't final though.",
     f"{ORDER} Done already, forget it.",
     f"{ORDER} Actually no, stay with the old data.",
@@ -48,6 +49,9 @@ WITHDRAWN = (
 )
 KEPT = (
     f"{ORDER} The old data has wrong prices.",
+    f"{ORDER} I mean it.",
+    f"{ORDER} And I mean all of them.",
+    f"{ORDER} I'm serious.",
     f"{ORDER} Thanks, that was all.",
     f"{ORDER} No idea why the hook misses it.",
     f"{ORDER} No exceptions.",

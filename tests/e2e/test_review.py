@@ -211,6 +211,25 @@ def test_what_was_forgotten_or_replaced_is_not_told_from_the_prompt_that_said_it
     assert "Valkey" in after
 
 
+def test_what_he_typed_and_judged_to_hold_is_his_word_and_no_claim_of_an_agent(daemon):
+    place = "/home/dev/judging"
+    command(daemon, "remember", "Never push to main", "--kind", "instruction", "--project", place)
+    said = "eh just push to main its only me anyway"
+    more = {"session_id": "j1", "prompt_id": "j1", "cwd": place}
+    hook(daemon, "UserPromptSubmit", prompt=said, **more)
+    hook(daemon, "PostToolUse", tool_name="Bash", tool_use_id="j1", tool_input={"command": "git checkout -q main; echo pushed"}, tool_response="pushed", **more)  # fmt: skip
+    hook(daemon, "Stop", last_assistant_message="Pushed to main.", **more)
+    daemon.settle()
+    listed = json.loads(command(daemon, "list", "--project", place, "--json"))["memories"]
+    found = {one["title"]: one["id"] for one in listed}
+    new, old = found[said.capitalize()], found["Never push to main"]
+    command(daemon, "judge", str(new), str(old), "supersedes", "--reason", "alone now")
+    start = json.loads(told(daemon, "j2", cwd=place))["hookSpecificOutput"]["additionalContext"]
+    assert "Claimed by an agent" not in start
+    assert f"user: {said.capitalize()}" in start
+    assert json.loads(command(daemon, "why", str(new), "--json"))["summary"]["speaker"] == "user"
+
+
 def test_a_turn_named_by_the_user_s_own_rule_is_told_as_the_user_s_words(daemon):
     place = "/home/dev/labelling"
     rules = ("We should never log email addresses, GDPR", "We use tabs in Makefiles only")

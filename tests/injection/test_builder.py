@@ -377,8 +377,8 @@ async def test_a_line_that_names_a_file_which_is_gone_says_so(vault, tmp_path):
     for name in ("auth.py", "login.py"):
         vault.put(f"Tokens are read in `{name}` only", kind=Kind.FACT, project=str(tmp_path))
     shown = (await vault.build(directory=str(tmp_path))).text
-    assert "`login.py` only (login.py: no longer there)" in shown
-    assert "auth.py: no longer there" not in shown
+    assert "`login.py` only (login.py: not there)" in shown
+    assert "auth.py: not there" not in shown
 
 
 async def test_a_session_is_told_no_more_than_its_budget_and_anew_after_a_compaction(vault):
@@ -1163,3 +1163,10 @@ async def test_while_a_page_is_written_what_still_holds_of_the_last_one_is_at_ha
     assert "call the bridge" in standing.text
     assert "dredge" not in standing.text
     assert {noted["kept"], newer} < {one.id for one in told.shown}
+
+
+def test_a_heading_names_a_speaker_only_if_every_line_below_it_is_his():
+    day = 1_700_000_000_000
+    claims = [(day, Authority.AGENT_CALL)] * 3
+    assert page.find_shared(claims) == (page.format_day(day), "agent")
+    assert page.find_shared([*claims, (day, Authority.USER_TOLD)]) == (page.format_day(day), "")

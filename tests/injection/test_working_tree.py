@@ -43,7 +43,7 @@ def test_a_line_whose_files_are_there_is_not_marked(tree, text):
     ],
 )
 def test_a_line_that_names_a_file_which_is_gone_says_so(tree, text, name):
-    assert WorkingTree(str(tree)).note_gone(text) == f"{name}: no longer there"
+    assert WorkingTree(str(tree)).note_gone(text) == f"{name}: not there"
 
 
 @every_row(
@@ -51,8 +51,8 @@ def test_a_line_that_names_a_file_which_is_gone_says_so(tree, text, name):
     [
         ("Read `guide.md` instead of `login.py`", ""),
         ("We're dropping login.py, read `guide.md` from now on", ""),
-        ("Never edit `login.py`", "login.py: no longer there"),
-        ("Read `login.py` instead of `guide.md`", "login.py: no longer there"),
+        ("Never edit `login.py`", "login.py: not there"),
+        ("Read `login.py` instead of `guide.md`", "login.py: not there"),
     ],
 )
 def test_what_a_line_itself_gives_up_is_not_marked_as_gone(tree, text, told):
