@@ -16,11 +16,15 @@ def find_upheld(tx: Connection, titles: Mapping[int, str]) -> frozenset[int]:
     return frozenset(number for number in judged if _is_typed(tx, number, titles[number]))
 
 
-def uphold(tx: Connection, one: Summary) -> Summary:
+def uphold(tx: Connection, one: Summary | None) -> Summary | None:
     """Return a memory as the user's word if it is such a one."""
-    is_claim = one.authority < Authority.USER_TOLD
-    is_his = is_claim and bool(find_upheld(tx, {one.id: one.title}))
-    return replace(one, authority=Authority.USER_PROMPT) if is_his else one
+    if (
+        one is None
+        or one.authority >= Authority.USER_TOLD
+        or not find_upheld(tx, {one.id: one.title})
+    ):
+        return one
+    return replace(one, authority=Authority.USER_PROMPT)
 
 
 def _is_typed(tx: Connection, number: int, title: str) -> bool:

@@ -289,8 +289,7 @@ class MemoryService:
             roots=await self.scopes.list_checkouts(directory) if kind == "file" else (),
         )
         why = await self.later.doubt(self.app.db, why, now, caller.session or "")
-        read = self.app.db.read
-        return await read(lambda tx: replace(why, summary=why.summary and uphold(tx, why.summary)))
+        return await self.app.db.read(lambda tx: replace(why, summary=uphold(tx, why.summary)))
 
     async def get(self, request: requests.GetRequest, caller: Caller) -> WholeMemories:
         """Whole memories. UnknownId if none of them exists."""
