@@ -279,17 +279,14 @@ class MemoryService:
             kind, node = "summary", str(number)
         if kind == "file" and directory and node.startswith(("./", "../")):
             node = normpath(f"{directory}/{node}")  # noqa: ASYNC240  # reads no disk
+        db, now = self.app.db, self.app.clock()
+        roots = await self.scopes.list_checkouts(directory) if kind == "file" else ()
+        known, depth = scope.project_ids, request.depth
         why = await explain_node(
-            self.app.db,
-            kind,
-            node,
-            depth=request.depth,
-            project_ids=scope.project_ids,
-            now=(now := self.app.clock()),
-            roots=await self.scopes.list_checkouts(directory) if kind == "file" else (),
+            db, kind, node, depth=depth, project_ids=known, now=now, roots=roots
         )
-        why = await self.later.doubt(self.app.db, why, now, caller.session or "")
-        return await self.app.db.read(lambda tx: replace(why, summary=uphold(tx, why.summary)))
+        why = await self.later.doubt(db, why, now, caller.session or "")
+        return await db.read(lambda tx: replace(why, summary=uphold(tx, why.summary)))
 
     async def get(self, request: requests.GetRequest, caller: Caller) -> WholeMemories:
         """Whole memories. UnknownId if none of them exists."""
