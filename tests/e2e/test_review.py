@@ -123,10 +123,13 @@ async def test_a_taste_of_two_projects_holds_everywhere_once_the_user_says_so(
         async with client(place) as agent:
             ask = Asking(agent)
             numbers.append((await ask("mem_remember", text=text, kind="preference"))["id"])
+    async with client() as agent:
+        taste = "Diagrams are drawn with Mermaid."
+        alone = (await Asking(agent)("mem_remember", text=taste, kind="preference"))["id"]
     one, two = numbers
     assert waiting(daemon)[one]["elsewhere_too"] == [{"id": two, "project": "other"}]
     assert "says the same: hold everywhere?" in command(daemon, "review")
-    assert daemon.run("review", "--everywhere", "1").returncode == 1
+    assert daemon.run("review", "--everywhere", str(alone)).returncode == 1
     (done,) = review(daemon, "--everywhere", str(two))["reviewed"]
     found = memories(daemon, done["global"], one, two)
     assert (found[done["global"]]["project"], found[done["global"]]["speaker"]) == (
