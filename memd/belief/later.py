@@ -11,6 +11,7 @@ from memd.text import content_stems, fold, is_stop_word, split_sentences, stem, 
 
 _ABOUT_STEMS_MIN = 2
 _ORDINAL_WORDS_MAX = 4
+_CORRECTION_MAX = 5
 _BEFORE_ORDER = (
     list_folded("interjections")
     | list_folded("before a choice")
@@ -242,6 +243,13 @@ def agrees(sentence: str, answer: str, proposal: str) -> bool:
     )
     about = polarity.name_content(proposal) | _PRAISING
     return all(polarity.name_content(one) <= about for one in clauses)
+
+
+def corrects_before(behind: str) -> bool:
+    """Return whether what stands behind a sentence, as “I mean Monday”, corrects a word of it and is no sentence of its own."""
+    first = next(iter(split_sentences(behind)), "")
+    is_short = len(words(first)) <= _CORRECTION_MAX
+    return is_short and WORDS["corrects itself"].match(behind) is not None
 
 
 def declines(answer: str) -> bool:

@@ -16,6 +16,7 @@ from memd.belief.arguments import find_runnable
 from memd.belief.fidelity import adds_nothing, list_objections, rate_fidelity, repeats
 from memd.belief.later import (
     agrees,
+    corrects_before,
     corrects_itself,
     declines,
     find_contradiction,
@@ -245,9 +246,8 @@ def is_taken_back(sentence: str, record: SpokenRecord, said: Said) -> bool:
     """Return whether the user took back what he said: with his next words' no, or later, about the same."""
     later = [one for one in record.said if _when(one) > _when(said) and not one.asked]
     rest = said.whole.partition(sentence)[2]
-    if WORDS["corrects itself"].match(rest.strip()):
-        return True
-    if any(takes_back(one, sentence) for one in split_sentences(rest)):
+    takes = (takes_back(one, sentence) for one in split_sentences(rest))
+    if corrects_before(rest.strip()) or any(takes):
         return True
     is_single = len(list(filter(words, split_sentences(said.whole)))) == 1
     is_answer = is_single or polarity.is_assent(said.whole)

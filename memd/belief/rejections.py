@@ -77,7 +77,12 @@ def leave_retracted(
         if any(quote in literal_form(text) for quote in idle):
             continue
         mine = make_statement("", text, text, is_agents=True)
-        if at <= replaced.get(literal_form(text), -1) or ledger.is_forgotten(tx, name_words(text)):
+        # What stands behind a colon may have been quoted alone.
+        parts = [part for part in (text, text.partition(": ")[2]) if part]
+        if any(
+            at <= replaced.get(literal_form(part), -1) or ledger.is_forgotten(tx, name_words(part))
+            for part in parts
+        ):
             continue
         if not any(_is_repeated(one, mine) for one in rejected):
             yield text

@@ -49,6 +49,8 @@ _PREPARED_MAX = 3
 """Places where a session began or was asked something last, for which the next start is prepared."""
 _GATHER_S = 2.0
 """Seconds after a change in which others follow it."""
+_REST_MS = 3_600_000
+"""How far ahead of the clock what an older page knew counts as told, so that no loss of the context undoes it."""
 _PROMPTS_MAX = 3
 """Prompts with which a start is told that another daemon was to tell."""
 _HELD_BACK = "held back, to compare with other sessions: inject.holdout"
@@ -471,9 +473,13 @@ class Injector:
         key = _session_key(moment)
         spent = await self.budget.load(key)
         recent, untold = self._recent.get(key, RecentInjections({})), self._begun.get(key)
-        known = untold.older.candidates if moment.is_start and untold and untold.older else ()
-        shown = {**{one.id: (self._clock(), moment.name) for one in known}, **recent.shown}
-        return replace(recent, shown=shown, tokens=spent.tokens)
+        recent = replace(recent, tokens=spent.tokens)
+        if not moment.is_start or untold is None or untold.older is None:
+            return recent
+        # 0 stands for the page itself, if it had no memory; later than the loss of the context, after which it was told.
+        known = (0, *(one.id for one in untold.older.candidates))
+        told = dict.fromkeys(known, (self._clock() + _REST_MS, moment.name))
+        return replace(recent, shown={**recent.shown, **told})
 
     def _remember_injections(
         self, moment: InjectionMoment, build: _Build, context: InjectedContext

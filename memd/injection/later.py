@@ -89,14 +89,13 @@ class LaterWords:
 
     def find_quoted(self, quote: str, session_id: int | None, at: int) -> SaidSentence | None:
         """The last prompt of a session until `at` that has a quote, from that quote on."""
-        known = normalised(quote)
-        typed = (one for one, _ in self.prompts if one.session_id == session_id and one.at <= at)
-        own = [one for one in typed if known in normalised(one.text)]
-        if not known or not own:
+        if not (known := normalised(quote)):
             return None
-        last = max(own, key=lambda one: one.at)
-        begin = max(0, last.text.find(quote))
-        return replace(last, text=one_line(last.text[begin:], _CHARACTERS_MAX))
+        typed = (one for one, _ in self.prompts if one.session_id == session_id and one.at <= at)
+        own = (one for one in typed if known in normalised(one.text))
+        last = max(own, key=lambda one: one.at, default=None)
+        behind = last.text.partition(quote)[2] if last else ""
+        return last and replace(last, text=one_line(f"{quote}{behind}", _CHARACTERS_MAX))
 
     def list_about(self, text: str, at: int) -> Iterator[SaidSentence]:
         """Yield what was said after a statement on the same matter and is more than the same words again."""

@@ -13,7 +13,7 @@ from memd.belief.ending import rate_standing
 from memd.belief.polarity import has_negation
 from memd.distill.assertions import is_withdrawn_form, read_sentence
 from memd.distill.own_words import OwnSentence, is_firm, read_own_sentences
-from memd.distill.vetoes import COLONS, OPAQUE, is_ironic
+from memd.distill.vetoes import COLONS, OPAQUE, SPEECH, is_ironic
 from memd.machine_text import is_machine_text
 from memd.text import content_stems, normalised, split_sentences, words
 from memd.weights import read_weights, weigh
@@ -37,6 +37,7 @@ _NUMBER = re.compile(r"\d+")
 _QUOTED = re.compile(f"{OPAQUE}+")
 _LACKS_POINT = re.compile(r"[:：]\W*$|^\W*…|…\W*$|….*…")
 """A sentence whose point stands below it, or that is mostly made of what it quotes."""
+_LEAD_MIN = 3
 _QUOTE = re.compile('["“”«»„`]')
 _TOLD_SHARE = 0.6
 """Of a sentence's stems, from which a line says it."""
@@ -137,12 +138,16 @@ def choose_said(
 
 
 def _read_after_colon(prompt: str, sentence: OwnSentence) -> str:
-    """Read what a sentence is cut off from at its colon, if that is one sentence in the same line; the colon alone if it is not."""
+    """Read the first sentence that stands behind a sentence's colon in the same line; the colon alone if that is nobody's own.
+
+    It is not behind a word or two, which name a program, an error or somebody, nor where the lead tells of somebody's words.
+    """
     rest = prompt.partition(sentence.text)[2]
     if rest.lstrip()[:1] not in tuple(COLONS):
         return ""
     line = rest.partition("\n")[0]
-    after = split_sentences(line[1:]) if not _QUOTE.search(line) else []
+    is_own = len(words(sentence.text)) >= _LEAD_MIN and not SPEECH["speaker"].search(sentence.text)
+    after = split_sentences(line[1:]) if is_own and not _QUOTE.search(line) else []
     return f"{line[0]} {after[0].strip()}" if after else ":"
 
 

@@ -208,7 +208,8 @@ class LaterReader:
         """
         wanted = [
             one
-            for one in {one.id: one for one in memories}.values()
+            # Project by project: the words of few are kept.
+            for one in sorted(set(memories), key=lambda one: (one.project_id, one.id))
             if is_followed(one) and not (one.superseded_by or one.pinned_at or one.id in against)
         ]
         found = await self._look_up(db, wanted, now, "")

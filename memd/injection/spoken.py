@@ -11,6 +11,7 @@ from itertools import accumulate
 
 from memd.belief.changes import StandingStatement, find_outdated
 from memd.belief.decide import changes_sentence
+from memd.belief.ending import QUOTED_MIN, rate_ending, turns
 from memd.belief.rejections import leave_retracted
 from memd.distill.episodes import EpisodeContext, read_story
 from memd.distill.own_words import VERBS
@@ -26,6 +27,7 @@ from memd.injection.later import (
 )
 from memd.injection.learned import (
     LIKELY_MIN,
+    PROMPT_CHARACTERS_MAX,
     SAID_CHARACTERS_MAX,
     SaidSentence,
     choose_said,
@@ -141,10 +143,13 @@ def follow_later(
 ) -> tuple[SaidSentence, ...]:
     """Put what was said later in the place of what it says otherwise, and before what it may put out of force."""
     found: dict[str, SaidSentence] = {}
-    own, sessions = read_later_words(tuple(said), is_stated=True), {one.session_id for one in said}
+    own = read_later_words(tuple(said), is_stated=True)
+    ending = {
+        one.session_id for one in said if turns(one.text) or rate_ending(one.text) >= QUOTED_MIN
+    }
     for one in said:
         new = find_otherwise(one, later) or find_later(one.text, one.at, later)
-        new = new or find_stated_later(one.text, one.at, own, sessions)
+        new = new or find_stated_later(one.text, one.at, own, ending)
         is_taken = new is not None and new.text in found and found[new.text].before is not None
         if new is None or is_taken or not leave_rejected(tx, [new], project_id):
             found.setdefault(one.text, one)
@@ -204,8 +209,14 @@ def add_new_prompts(
 
 
 def _leave_latest(typed: Sequence[SaidSentence]) -> tuple[SaidSentence, ...]:
-    sizes = accumulate(len(one.text) for one in typed)
-    return tuple(one for one, size in zip(typed, sizes, strict=True) if size <= _LATER_CHARACTERS)
+    """Leave the latest prompts; of one that is too long to be read only as much as tells that it is."""
+    lengths = (len(one.text) for one in typed)
+    sizes = accumulate(length if length <= PROMPT_CHARACTERS_MAX else 0 for length in lengths)
+    return tuple(
+        replace(one, text=one.text[: PROMPT_CHARACTERS_MAX + 1])
+        for one, size in zip(typed, sizes, strict=True)
+        if size <= _LATER_CHARACTERS
+    )
 
 
 def read_own_words(  # noqa: PLR0913  # what is known besides

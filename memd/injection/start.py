@@ -237,7 +237,7 @@ def read_candidates(
         said = read_later_words(typed)
         allowed = tell_since(tx, here.project.id, said, allowed, now)
         late = spoken.follow_later(tx, late, said, here.project.id) if late else late
-        late = _join_said(ended, late, allowed)[: _count_said(allowed)]
+        late = _join_said(ended, late, allowed)[: max(len(ended), _count_said(allowed))]
     allowed = tuple(_drop_spoken(group, late) for group in allowed)
     return SessionCandidates(allowed, left_out, prompts, late, own)
 

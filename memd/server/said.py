@@ -15,7 +15,7 @@ from memd.models import Event, EventKind, Kind
 from memd.recall.query import phrase_expression, without_recency
 from memd.recall.question_words import QuestionWord, ShownText, read_words
 from memd.recall.types import Answer, Hit
-from memd.store import events, links, projects
+from memd.store import events, links, projects, reviews
 from memd.store.database import Connection, Database
 from memd.text import content_stems, fold, is_private, normalised, one_line, words
 
@@ -110,11 +110,7 @@ async def tell_later(
     shared = _list_shown(shown, asked)
     if not shared:
         return answer
-    after = replace(
-        where,
-        project_ids=(first.summary.project_id,),
-        since=max(where.since or 0, first.summary.at + 1),
-    )
+    after = replace(where, project_ids=(first.summary.project_id,))
     since = await db.read(lambda tx: _find_later(tx, answer.hits, shared, after, asking))
     return replace(answer, hits=(replace(first, said_since=since), *answer.hits[1:]))
 
@@ -130,6 +126,8 @@ def _find_later(
     first, title = hits[0], hits[0].summary.title
     if not is_followed(first.summary) and not _is_typed(tx, first):
         return None
+    stated_at = reviews.read_stated_at(tx, first.summary.id, first.summary.at)
+    where = replace(where, since=max(where.since or 0, stated_at + 1))
     found = {word: _match_prompts(tx, word, where) for word in asked}
     telling = [word for word, prompts in found.items() if len(prompts) <= _TELLING_MAX]
     prompts = {one.id: one for word in telling for one in found[word]}
@@ -166,7 +164,7 @@ def _is_typed(tx: Connection, hit: Hit) -> bool:
         tx, [number for number, _ in links.sources_of(tx, hit.summary.id)]
     )
     return any(
-        title.startswith(normalised(sentence.text))
+        (typed := normalised(sentence.text)) and title.startswith(typed)
         for event in sources.values()
         if event.kind is EventKind.PROMPT and find_prompt_origin(event.payload) == USER
         for sentence in read_own_sentences(str(event.payload.get("prompt") or ""))[:1]

@@ -285,8 +285,8 @@ class MemoryService:
         why = await explain_node(
             db, kind, node, depth=depth, project_ids=known, now=now, roots=roots
         )
-        why = await self.later.doubt(db, why, now, caller.session or "")
-        return await db.read(lambda tx: replace(why, summary=uphold(tx, why.summary)))
+        why = await db.read(lambda tx: replace(why, summary=uphold(tx, why.summary)))
+        return await self.later.doubt(db, why, now, caller.session or "")
 
     async def get(self, request: requests.GetRequest, caller: Caller) -> WholeMemories:
         """Whole memories. UnknownId if none of them exists."""

@@ -537,6 +537,42 @@ async def test_of_two_sentences_on_one_matter_the_later_is_told_with_the_earlier
     assert "perhaps instead of “Use structlog" in line
 
 
+@pytest.mark.parametrize(
+    ("earlier", "later"),
+    [
+        ("The API returns JSON in every answer.", "The API listens on port 8080 in tests."),
+        ("Use tabs in the Makefile, always.", "Every Makefile target needs a comment, always."),
+    ],
+)
+async def test_of_two_sentences_that_both_hold_none_is_told_instead_of_the_other(
+    vault, earlier, later
+):
+    typed(vault, 9, earlier)
+    typed(vault, 3, later)
+    assert "perhaps instead of" not in (await vault.build()).text
+
+
+async def test_a_long_paste_between_keeps_what_was_said_before_it(vault):
+    typed(vault, 9, "Never deploy on a Friday.")
+    typed(vault, 5, "x y z " * 15_000)
+    typed(vault, 3, "We never log card numbers, not even masked ones.")
+    assert "Never deploy on a Friday" in (await vault.build()).text
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "npm error: peer dependency react must always be 18",
+        "Anna says: never publish on a Friday",
+        "fatal: not possible to fast-forward, always rebase first",
+    ],
+)
+async def test_what_a_program_or_another_says_behind_a_colon_is_not_quoted(vault, text):
+    typed(vault, 3, text)
+    told = (await vault.build()).text or ""
+    assert text.partition(": ")[2] not in told
+
+
 async def test_what_was_pasted_is_not_quoted(vault):
     says(
         vault,

@@ -209,7 +209,7 @@ async def test_a_start_whose_page_is_late_is_told_what_still_holds_of_the_last_o
     builder.gate.set()
     await anyio.wait_all_tasks_blocked()
     assert (await injector.tell(PROMPT, None)).text == "the text"
-    assert builder.recent[-1].shown.keys() == {7, 8}, "the rest is what the page did not know"
+    assert builder.recent[-1].shown.keys() > {7, 8}, "the rest is what the page did not know"
     assert (await injector.tell(PROMPT, None)).text is None, "the rest is told once"
 
 
