@@ -275,6 +275,16 @@ def test_a_later_sentence_on_what_was_asked_is_told_beside_the_first_hit(says, c
     assert [one for one in later if "Bruno went" in (one["said_since"] or "")] == []
 
 
+def test_what_he_keeps_is_told_with_nothing_that_he_typed_before(says, call, since, shared_daemon):
+    says(KEEPER, answer="I will ask Bruno first, noted for the lamp.")
+    says(AFTER_HIM, answer="OK.")
+    question = "who takes care of the lighthouse lamp"
+    assert since(question) == [f"he said later: “{AFTER_HIM}”"]
+    first, *_ = call("memd/search", query=question)["hits"]
+    assert shared_daemon.run("review", "--keep", str(first["id"])).returncode == 0
+    assert since(question) == []
+
+
 def test_a_later_hit_of_his_own_words_is_named_beside_the_first(says, call):
     says("dont ever commit to harbour directly, make a branch")
     answer = "Understood, then I push to harbour itself from here on."
