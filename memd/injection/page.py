@@ -276,7 +276,7 @@ _WIDTH_SHORT = 80
 _OWN_SHARE = 0.4
 """Of the room, for what the user said in this very session."""
 _SAID_SHARE = 0.6
-"""Of the room, kept for what the user said lately; the lines of memories may leave more."""
+"""Of the room, kept for what the user said lately as far as the chosen memories leave it: before their lines are told whole."""
 _NOTHING_KNOWN = (
     "nothing is known that a session begins with: a rule, a decision, an open failure,"
     " what is pinned or what the last sessions did"
@@ -412,8 +412,15 @@ class _ToldPage:
         }
         self._own = fit_said(found.own, int(self._capacity * _OWN_SHARE))
         room = self._capacity - measure_said([line for _, line in self._own])
-        self._said = fit_said(found.said, int(room * _SAID_SHARE))
-        self._room = room - measure_said([line for _, line in self._said])
+        self._said_room = int(room * _SAID_SHARE)
+        ended = [one for one in found.said if one.may_end]
+        # What may have ended a memory that is told stands with it.
+        self._ended = self._measure_fit(ended, self._said_room)
+        self._room = room - self._ended
+
+    @staticmethod
+    def _measure_fit(said: Iterable[SaidSentence], room: int) -> int:
+        return measure_said([line for _, line in fit_said(said, room)])
 
     def choose(self, groups: Sequence[CandidateGroup], now: int) -> list[CandidateChoice]:
         """Choose among candidates by what their shortest lines cost."""
@@ -439,10 +446,13 @@ class _ToldPage:
         return replace(line, note="; ".join(filter(None, (gone, line.note)))) if gone else line
 
     def _widen(self, shown: Sequence[CandidateChoice]) -> tuple[dict[int, ContextLine], int]:
-        """Write the chosen lines, each whole if there is room left for that; also return the room that then is left."""
+        """Write the chosen lines, each whole if there is room left for that; also return the room for what was said lately."""
         cards = [one.candidate for one in shown]
         headings = sum(map(self._price_heading, {self._group_of[card.id] for card in cards}))
-        left = self._room - headings - sum(self._price(card, _WIDTH_SHORT) for card in cards)
+        prices = sum(self._price(card, _WIDTH_SHORT) for card in cards)
+        free = self._room - headings - prices + self._ended
+        said = self._measure_fit(self._found.said, min(self._said_room, free))
+        left = free - said
         lines = {}
         for card in cards:
             more = self._price(card, TITLE_CHARACTERS) - self._price(card, _WIDTH_SHORT)
@@ -450,14 +460,14 @@ class _ToldPage:
             left -= more if has_room else 0
             width = TITLE_CHARACTERS if has_room else _WIDTH_SHORT
             lines[card.id] = self._write_line(card, width)
-        return lines, left
+        return lines, left + said
 
     def write(
         self, choices: Sequence[CandidateChoice], refused: Sequence[CandidateChoice]
     ) -> WrittenPage:
         """Write the page with what was chosen."""
         found, name = self._found, self._here.name
-        written, left = self._widen([one for one in choices if one.is_shown])
+        written, room = self._widen([one for one in choices if one.is_shown])
         sections = tuple(
             ContextSection(
                 self._headings[group.name],
@@ -475,7 +485,6 @@ class _ToldPage:
         shown = [f"{one.title} {one.note}" for section in sections for one in section.lines]
         own = tuple(line for text, line in self._own if not is_told(text, shown))
         new = (one for one in found.said if not is_told(one.text, [*shown, *own]))
-        room = left + measure_said([line for _, line in self._said])
         said = tuple(fit_said(new, room)[: max(0, LINES_MAX - len(shown))])
         more = sum(one.why == choice.NO_ROOM for one in choices)
         cards = {

@@ -520,12 +520,13 @@ async def test_what_reads_like_a_rule_stays_while_there_is_room_and_chatter_of_t
 
 async def test_sentences_take_no_room_from_what_stands_and_a_start_has_twenty_lines(vault):
     says(vault, *(f"Subject {n} has to be written as {n * 7919} everywhere, in the letters to the customers and in the books, too." for n in range(30)))  # fmt: skip
-    titles = [f"Never move the {name} from its shelf" for name in ("kettle", "lantern", "compass", "anchor", "whistle")]  # fmt: skip
+    names = ("kettle", "lantern", "compass", "anchor", "whistle", "ladder", "bucket", "barrel", "saddle", "kite", "globe")  # fmt: skip
+    titles = [f"Never lend, sell, paint, open, oil, clean or move the brass {name} without Ada's word" for name in names]  # fmt: skip
     for title in titles:
-        vault.put(title, kind=Kind.INSTRUCTION, authority=Authority.USER_PROMPT)
+        vault.put(title, kind=Kind.INSTRUCTION, authority=Authority.USER_PROMPT, episode="s:1")
     shown = (await vault.build()).text
-    for title in titles:
-        assert title in shown
+    for name in names:
+        assert f"brass {name}" in shown
     assert sum(line.startswith("- ") for line in shown.splitlines()) <= LINES_MAX
 
 
