@@ -12,6 +12,7 @@ from benchmarks import (
     gate,
     live_session,
     metrics,
+    misspelt,
     people_set,
     replay,
     retrieval,
@@ -23,6 +24,38 @@ from memd.transfer.transcripts import TranscriptReader
 from tests.tables import every_row
 
 LIMITS = {"hook": {"p50": "<= 35"}, "h*": {"runs": ">= 3"}, "search": {"p50": "<= 8"}}
+
+
+def test_questions_with_misspelt_words_have_no_word_of_their_titles_and_are_the_same_each_time():
+    names = (
+        "harbour",
+        "lantern",
+        "compass",
+        "granary",
+        "whistle",
+        "blanket",
+        "pendulum",
+        "orchard",
+    )
+    titles = [
+        f"{one.title()} {two} keeps {one}_{two} steady"
+        for one in names
+        for two in names
+        if one != two
+    ]
+    documents = [
+        {"corpus": "c", "doc": str(n), "title": title, "text": "", "ts": n}
+        for n, title in enumerate(titles)
+    ]
+    made = list(misspelt.make_questions(documents))
+    assert made == list(misspelt.make_questions(documents))
+    assert {"misspelt", "identifier"} <= {one["type"] for one in made}
+    assert len({one["gold"][0] for one in made}) == len(made)
+    for one in made:
+        title = titles[int(one["gold"][0])].lower()
+        whole = set(re.findall(r"\w+", title))
+        spelt = set(one["query"].lower().split())
+        assert not whole & spelt, (one["query"], title)
 
 
 @pytest.mark.parametrize("part", bench.PARTS)
