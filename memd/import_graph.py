@@ -189,8 +189,10 @@ def _find_files_run(event: "Event", seen: frozenset[str]) -> Iterator[tuple[str,
         words = [word.strip("'\"") for word in part.split()]
         words = [word for word in words if not re.match(r"\w+=", word)]
         is_runner = bool(words) and words[0].rpartition("/")[2] in _RUNNERS
-        for word in words[: None if is_runner else 1]:
+        for before, word in zip(["", *words], words[: None if is_runner else 1], strict=False):
             name = word.partition("::")[0].removeprefix("./")
+            if before == "-m":  # a module
+                name = f"{name.replace('.', '/')}.py"
             targets = [path for path in seen if path == name or path.endswith(f"/{name}")]
             if len(targets) == 1 and "." in name:
                 yield word, targets[0]

@@ -157,10 +157,12 @@ def test_a_word_in_a_string_or_comment_and_a_definition_are_no_calls():
 
 def test_what_a_command_runs_is_called_and_what_it_only_reads_is_not():
     known = ["/p/tests/test_a.py", "/p/tool.py", "/p/run.sh", "/q/run.sh", "/p/go.sh"]
-    command = "cd /p && A=1 .venv/bin/python -m pytest -q tests/test_a.py::test_x; cat tool.py | head; ./go.sh; sh run.sh"
+    known += ["/p/pkg/serve.py", "/q/other/serve.py"]
+    command = "cd /p && A=1 .venv/bin/python -m pytest -q tests/test_a.py::test_x; cat tool.py | head; ./go.sh; sh run.sh; python3 -m pkg.serve"
     assert calls(ran(command), known=known) == [
         ("", "/p/tests/test_a.py", "tests/test_a.py::test_x"),
         ("", "/p/go.sh", "./go.sh"),
+        ("", "/p/pkg/serve.py", "pkg.serve"),
     ]
 
 
