@@ -185,6 +185,11 @@ def read_content(body: str) -> dict[str, Any] | None:
         return None
 
 
+def drop_content(text: str) -> str:
+    """The text without its structured content, which answers give beside it."""
+    return _CONTENT.sub("", text)
+
+
 def find_quotes(text: str) -> Iterator[str]:
     """Yield what a text gives as somebody's words: quotations of a few words or more."""
     for match in _QUOTATION.finditer(text):

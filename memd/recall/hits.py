@@ -11,6 +11,7 @@ from typing import NamedTuple
 from memd.belief.claims import statement_text
 from memd.belief.compare import EXACT_ASPECTS, compare
 from memd.belief.decide import CLAIM_KINDS
+from memd.belief.notes import drop_content
 from memd.embeddings.hashing import HashingEmbedder
 from memd.models import Summary
 from memd.recall.precedence import Remarks
@@ -248,7 +249,7 @@ def make_hits(tx: Connection, parsed: ParsedQuery, matches: Sequence[Match]) -> 
     for match in matches:
         summary, ranks = match.summary, match.ranks
         project, session_title, start, stop = places[summary.id]
-        passage = summary.body[start:stop]
+        passage = drop_content(summary.body[start:stop])
         superseder = superseders.get(summary.superseded_by or 0)
         hits.append(
             Hit(

@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from memd.belief.notes import add_content
 from memd.embeddings.command import CommandChat, CommandReranker, pick_environment
 from memd.models import EdgeType, Kind, SessionRef, Tier
 from memd.recall.profiles import resolve_profile
@@ -221,6 +222,15 @@ async def test_a_rating_ranks_in_its_profile_and_is_no_word_of_the_memory(librar
 
 
 # ── MemU: "Match both terms (AND)", "Scoped by time context" ─────────────────────────────────────
+
+
+async def test_structured_content_stands_beside_the_text_and_not_in_the_snippet(library):
+    """Memoturn: a hit has `summary` and `content`."""
+    library.put("What this user eats", add_content("Barley soup, no meat.", {"diet": "vegan"}))
+    library.put("Kettle", add_content("Kettle", {"litres": 2}))
+    (soup,) = (await library.ask("user eats")).hits
+    (kettle,) = (await library.ask("kettle")).hits
+    assert (soup.snippet, kettle.snippet) == ("Barley soup, no meat.", "Kettle")
 
 
 async def test_two_words_with_and_between_them_are_both_demanded(library):
