@@ -123,7 +123,10 @@ class VaultCorrupt(VaultError):
 
 
 class VaultGone(VaultError):
-    """The vault's file was deleted, moved or replaced while memd had it open. Put it back, or `memd stop` and `memd start` to open what is there now."""
+    """The vault's file was deleted, moved or replaced while memd had it open.
+
+    Put it back, or `memd stop` and `memd start` to open what is there now.
+    """
 
 
 class VaultForeign(VaultError):

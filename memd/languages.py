@@ -187,7 +187,7 @@ def detect_question_languages(words: Sequence[str]) -> tuple[str, ...]:
 
 
 def may_be_english(words: Sequence[str]) -> bool:
-    """Return whether a question of these words in lower case may be English: it is in letters of English, with no sign of another language."""
+    """Return whether a question of these words in lower case may be English: in its letters, with no sign of another language."""
     if not all(word.isascii() for word in words) or detect_question_languages(words):
         return False
     asked = set(words)

@@ -240,7 +240,7 @@ class McpRelay:
 
     @property
     def complaint(self) -> str | None:
-        """Why the daemon ended the last connection, in its words."""
+        """The reason that the daemon ended the last connection, in its words."""
         return self._complaint
 
     @property

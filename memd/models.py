@@ -325,7 +325,7 @@ class SettingChange:
     """Values that it had in between."""
 
     def __str__(self) -> str:
-        """In words: `server.port 8080 → 9090`."""
+        """The change in words: `server.port 8080 → 9090`."""
         return f"{name_setting(self.key)} {self.was} → {self.now}"
 
 

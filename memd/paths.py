@@ -263,7 +263,7 @@ def _find_owner(path: str) -> int:
 
 
 def _explain_unusable(runtime: str) -> str:
-    """Why this runtime directory cannot be used, in words; empty if it can.
+    """Explain in words that this runtime directory cannot be used; empty if it can.
 
     `su` and containers leave that of another user, or of another system, in the environment.
     """

@@ -216,7 +216,7 @@ class _DaemonFinder:
         return f"memd does not answer (it hangs or is overloaded); `{self._command('status')}` says more, call again later"
 
     def explain_absence(self) -> str:
-        """Why there is no daemon, and what to do."""
+        """Explain that there is no daemon, and what to do."""
         start = self._command("start")
         if self._is_stopped() and self._away_since is not None:
             return f"memd was stopped; run `{start}`, then call again"

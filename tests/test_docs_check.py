@@ -56,6 +56,19 @@ def test_a_long_function_is_reported(tree):
     assert docs_check.long_functions() == ["memd/part.py: long has 61 lines; the limit is 60"]
 
 
+def test_a_long_line_is_reported_by_its_characters(tree):
+    (tree / "memd" / "part.py").write_text(f'"""The part."""\n# {"─" * 138}\nx = "{"a" * 135}"\n')
+    assert docs_check.long_lines() == ["memd/part.py:3 has 141 characters; the limit is 140"]
+
+
+def test_a_docstring_that_begins_with_a_clause_is_reported(tree):
+    (tree / "memd" / "part.py").write_text(
+        '"""The part."""\nclass A:\n    """What is left of it."""\n    def whole(self):\n        """Wholly."""\n'
+    )
+    (said,) = docs_check.headless_docstrings()
+    assert said.startswith("memd/part.py: a docstring begins with 'What'")
+
+
 def test_a_class_name_with_two_meanings_is_reported(tree):
     for name in ("one", "two"):
         (tree / "memd" / f"{name}.py").write_text("class Plan: ...\n")

@@ -15,7 +15,8 @@ from memd.text import content_stems, first_word, fold, stem, words
 from memd.weights import list_runs, read_weights, weigh
 
 ENDING_MIN = 0.25
-"""The logarithm of the odds from which words are told: one in nineteen of the prompts of real work that end nothing, before the words are compared."""
+"""The logarithm of the odds from which words are told: one in nineteen of the prompts of real work that end nothing,
+before the words are compared."""
 ENDED_MIN = 0.5
 """From which they are told beside a statement that they may end, or end it if a note that quotes them says so. Of pairs by writers kept
 aside 46 of 61 were right (from 0.0: 52 of 74); of 168 statements of real work 11 were told so, none rightly (21)."""
@@ -47,7 +48,7 @@ def rate_standing(text: str) -> float:
 def is_said_against(  # two statements, each with its time
     quote: str, note: str, at: int, older: str, older_at: int, *, is_task: bool
 ) -> bool:
-    """Return whether a note and the user's words in it are about the matter of an earlier statement, and these turn or likely ended something.
+    """Return whether a note and the user's words in it are about the matter of an earlier statement that they turn or likely ended.
 
     Of a task, also whether they say that it is done. They do not say that it ends: who quotes them does.
     """

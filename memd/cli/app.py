@@ -75,7 +75,8 @@ _BOXES_FROM = 60
 _FORWARDING = {"hook", "mcp"}
 """Commands that pass on their arguments unread."""
 _WITHOUT_RESULT = {
-    "view", "serve", "start", "stop", "restart", "export", "restore", "mcp", "hook", "project", "model", "model add", "model remove", "team",
+    "view", "serve", "start", "stop", "restart", "export", "restore", "mcp", "hook", "project", "model", "model add",
+    "model remove", "team",
 }  # fmt: skip
 """Commands that do something and have nothing to tell a program."""
 _KEYWORD = inspect.Parameter.KEYWORD_ONLY

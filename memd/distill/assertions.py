@@ -107,9 +107,15 @@ _NOTE = re.compile(r"\s*#+\s*(?P<rest>[^\W\d][^\n]*\S)\s*")
 _EXTREME, _SLOGAN = re.compile(r"\b(?:always|never)\b", re.IGNORECASE), 3
 """`Never test, never document, never sleep` orders nothing."""
 _UNDECIDED = re.compile(r"\b(?:yet|open|undecided|later|nothing)\b", re.IGNORECASE)
-_DATED = re.compile(r"\b(?:today|tomorrow|tonight|yet|nothing|(?:is|are|left|still) open|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b", re.IGNORECASE)  # fmt: skip
+_DATED = re.compile(
+    r"\b(?:today|tomorrow|tonight|yet|nothing|(?:is|are|left|still) open|(?:mon|tues|wednes|thurs|fri|satur|sun)day)\b",
+    re.IGNORECASE,
+)
 _CHOICE = re.compile(r"^(?:the|this|that|option|number|it|your|if|\W*[a-h1-9]\b)", re.IGNORECASE)
-_SAYS_THAT = re.compile(r"^(?:the|our|my|all|every|each|no|\w+)\s.*\b(?:is|are|was|were|has|have|does|do|can|cannot|can't|must|needs?|\w+s)\b", re.IGNORECASE)  # fmt: skip
+_SAYS_THAT = re.compile(
+    r"^(?:the|our|my|all|every|each|no|\w+)\s.*\b(?:is|are|was|were|has|have|does|do|can|cannot|can't|must|needs?|\w+s)\b",
+    re.IGNORECASE,
+)
 
 
 def draft_assertions(story: Story, context: EpisodeContext) -> list[Draft]:
@@ -380,7 +386,9 @@ _CLAUSE_START = compile_lazily(
 )  # dashes as people type them
 _ANY_MORE = compile_lazily(r"\b(?:any ?more|any longer|from now on|always|now)\b", re.IGNORECASE)
 _FORBIDS = compile_lazily(r"\b(?:never|not|don'?t|do not|no)\b", re.IGNORECASE)
-_EMPTY_STEMS = frozenset(map(stem, ("always", "never", "ever", "please", "from", "now", "future", "must", "should", "anymore", "want", "need")))  # fmt: skip
+_EMPTY_STEMS = frozenset(
+    map(stem, "always never ever please from now future must should anymore want need".split())  # noqa: SIM905
+)
 
 
 def draft_retractions(story: Story, context: EpisodeContext) -> list[Draft]:

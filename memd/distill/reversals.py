@@ -219,7 +219,7 @@ def _find_passed(
 
 
 def _explain_contradiction(new: DecisionChoice, old: DecisionChoice, given_up: Stems) -> str:
-    """Why the two cannot both hold, in words; empty if they can."""
+    """Explain in words that the two cannot both hold; empty if they can."""
     if not old.chosen or old.chosen & new.chosen:
         return ""
     shared = old.subject & new.subject

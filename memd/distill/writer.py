@@ -190,7 +190,7 @@ class TurnText(BaseModel):
 
 @dataclass(frozen=True, slots=True)
 class ReplyRefused:
-    """Why a reply cannot be used, in words that the model may be shown."""
+    """The reason that a reply cannot be used, in words that the model may be shown."""
 
     reason: str
 

@@ -68,7 +68,7 @@ class ModelEmbedder(Protocol):
 
     @property
     def why_not(self) -> str:
-        """Why it is not ready and what to do about it; empty if it is ready."""
+        """The reason that it is not ready, and what to do about it; empty if it is ready."""
 
     def on_ready(self, wake: Callable[[], None]) -> None:
         """Call `wake` whenever the model is back, was replaced or was removed."""
@@ -139,7 +139,7 @@ class ModelNotServed:
 
 @dataclass(frozen=True, slots=True)
 class TextsRefused:
-    """Why there are no vectors for these texts; other texts may be accepted."""
+    """The reason that there are no vectors for these texts; other texts may be accepted."""
 
     reason: str
     is_length: bool = False

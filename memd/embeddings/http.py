@@ -49,7 +49,7 @@ class Reply:
 
     @property
     def reason(self) -> str:
-        """Why the server refused, in its own words if it gave any."""
+        """The reason that the server refused, in its own words if it gave any."""
         said = self.value if isinstance(self.value, dict) else {}
         error = said.get("message") if said.get("error") is None else said["error"]
         if isinstance(error, dict):

@@ -238,7 +238,7 @@ class RemoteEmbedder:
 
     @property
     def why_not(self) -> str:
-        """Why it is not ready and what to do about it; empty if it is ready."""
+        """The reason that it is not ready, and what to do about it; empty if it is ready."""
         return self._status.why
 
     @property

@@ -242,7 +242,7 @@ def find_stated_later(
 def _choose_nearest(
     text: str, rate: Callable[[SaidSentence], float], about: Iterable[SaidSentence]
 ) -> SaidSentence | None:
-    """Of what likely put a statement out of force, choose what shares most with it, then the likeliest."""
+    """Choose of what likely put a statement out of force that which shares most with it, then the likeliest."""
     mine = _name_main_matter(text)
     likely = ((likely, one) for one in about if (likely := rate(one)) >= ENDED_MIN)
     keys = (

@@ -96,7 +96,8 @@ _QUESTION_CHARACTERS = 50
 _COMMITS_SHOWN = 2
 _ANSWERED_WITH = re.compile(r"^(?:Answered|Said last): ", re.MULTILINE)
 _NEXT_FIELD = re.compile(
-    r"^(?:Said (?:on the way|before or after)|Refused|Broken off by|Not run|Open|Files|Committed|(?:\S+ r|R)an|Set|Passed here|\S+ reported)\b.*:",
+    r"^(?:Said (?:on the way|before or after)|Refused|Broken off by|Not run"
+    r"|Open|Files|Committed|(?:\S+ r|R)an|Set|Passed here|\S+ reported)\b.*:",
     re.MULTILINE,
 )
 """What follows the closing message in a body."""
@@ -128,7 +129,8 @@ _REVERT = re.compile(r"revert(?:ed|s|ing)?\b", re.IGNORECASE)
 _TURNED_SHARE = 0.6
 """The share of the stems of what was done that what turns it names."""
 _TAKES_AWAY = frozenset(
-    "remove removes removed drop drops dropped skip skips hide hides hidden exclude excludes excluded omit omits omitted".split()  # noqa: SIM905  # a page of quotes reads worse
+    """remove removes removed drop drops dropped skip skips hide hides hidden exclude excludes excluded omit omits
+    omitted""".split()  # noqa: SIM905
 )
 _LASTING = list_folded("frequencies") | list_folded("conditions")
 _PLAIN_WORD = re.compile(r"[^\W\d_]+(?=[\s,:]|$)")

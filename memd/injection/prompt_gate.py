@@ -65,8 +65,10 @@ _GO_AHEAD = re.compile(
     r"(?:yes|yep|yeah|yup|ok|okay|no|nope|sure|perfect|great|agreed|exactly)\b", re.IGNORECASE
 )
 _CHORE = re.compile(
-    r"(?:(?:ok(?:ay)?|now|then|please|and|also|so|great|i think)\W+)*(?:(?:can|could|would|will) (?:you|we|u) |let'?s |lets |you can |please |go ahead and )*(?:please )?"
-    r"(?:add|address|amend|check|clean|close|commit|create|do|fix|format|handle|have a look|implement|link|list|look|make|merge|open|pull|push|put|read|rebase"
+    r"(?:(?:ok(?:ay)?|now|then|please|and|also|so|great|i think)\W+)*(?:(?:can|could|would"
+    r"|will) (?:you|we|u) |let'?s |lets |you can |please |go ahead and )*(?:please )?"
+    r"(?:add|address|amend|check|clean|close|commit|create|do|fix|format|handle"
+    r"|have a look|implement|link|list|look|make|merge|open|pull|push|put|read|rebase"
     r"|remove|reply|resolve|revert|review|run|show|start|take a look|tell|test|try|update|write)\b",
     re.IGNORECASE,
 )

@@ -44,7 +44,7 @@ _OPEN_WORDS = frozenset({"open", "pending", "unfinished", "unresolved"})
 """Words that are said of tasks, whose name a question may leave out: `what is still open?`."""
 _LISTING_WORDS = frozenset(
     """all any apply applies current currently every exist exists hold holds know known latest left list made newest open
-    pending recent recently remain remaining show standing still there unfinished unresolved""".split()  # noqa: SIM905  # a page of quotes reads worse
+    pending recent recently remain remaining show standing still there unfinished unresolved""".split()  # noqa: SIM905
 )
 _FIRST, _LAST = -(2**62), 2**62
 

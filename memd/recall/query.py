@@ -221,7 +221,8 @@ _KIND_PATTERNS: tuple[tuple[re.Pattern[str], tuple[Kind, ...]], ...] = (
     ), (Kind.FIX, Kind.FAILURE)),
     (compile_lazily(
         r"\b(?:where do we|what do we use|which \w+ (?:do|did|are|should) we|what did we (?:decide|choose|pick|agree)"
-        r"|(?:did|have) we (?:decide|choose|chosen|decided)|decision|decid\w+|chose\w*|why (?:did|do|are) we (?:choose|use|using|pick|keep|move)\w*)",
+        r"|(?:did|have) we (?:decide|choose|chosen|decided)|decision|decid\w+"
+        r"|chose\w*|why (?:did|do|are) we (?:choose|use|using|pick|keep|move)\w*)",
         re.IGNORECASE,
     ), (Kind.DECISION,)),
     (compile_lazily(

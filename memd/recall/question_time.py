@@ -142,7 +142,7 @@ _FRAME_WORDS = _DECISION_WORDS | frozenset(
     """happen happened happening happens work worked working done achieve achieved accomplish accomplished finish
     finished complete completed thing things stuff summary summarise summarize recap list show tell give give get got
     going went go on changed change changes made make progress anything everything something else session sessions
-    project here today's exactly overall main mainly episodes episode news new us me up we've i've what's""".split()  # noqa: SIM905  # a page of quotes reads worse
+    project here today's exactly overall main mainly episodes episode news new us me up we've i've what's""".split()  # noqa: SIM905
 )
 
 

@@ -145,7 +145,7 @@ class ShownText:
 
     @cached_property
     def _chunks(self) -> Mapping[str, str]:
-        """What stands between spaces → the same folded. To tell all words apart takes several times as long."""
+        """The chunks between spaces → the same folded. To tell all words apart takes several times as long."""
         return {one: fold(one) for one in self._text.split()}
 
     @cached_property

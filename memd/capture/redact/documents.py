@@ -31,9 +31,15 @@ _ABOVE = (
 _ABOVE_NAMES = ("pass", "pw", "secret", "token", "key", "kennwort", "senha", "contrase")
 _NAME_TAIL_MAX = 60
 _STRONG_DIGITS = 3
-_MANIFEST = r"(?m)^[ \t-]*[\"']?kind[\"']?[ \t]*:[ \t]*[\"']?(?:Sealed)?Secret(?:List)?\b|\\{0,7}\"kind\\{0,7}\"\s*:\s*\\{0,7}\"Secret\\{0,7}\""
+_MANIFEST = (
+    r"(?m)^[ \t-]*[\"']?kind[\"']?[ \t]*:[ \t]*[\"']?(?:Sealed)?Secret(?:List)?\b"
+    r"|\\{0,7}\"kind\\{0,7}\"\s*:\s*\\{0,7}\"Secret\\{0,7}\""
+)
 _DATA = r"(?m)^(?P<indent>[ \t]*)(?:data|stringData)[ \t]*:[ \t]*\r?$\n?"
-_DATA_LINE = r"(?P<indent>[ \t]+)[\w.\"'/-]{1,128}[ \t]*:[ \t]*(?:[|>][+-]?[ \t]*\r?\n[ \t]+)?[\"']?(?P<s>[^\s\"'{}]{4,8192})[\"']?[ \t]*(?:\r?\n|\Z)"
+_DATA_LINE = (
+    r"(?P<indent>[ \t]+)[\w.\"'/-]{1,128}[ \t]*:[ \t]*(?:[|>][+-]?[ \t]*\r?\n[ \t]+)?"
+    r"[\"']?(?P<s>[^\s\"'{}]{4,8192})[\"']?[ \t]*(?:\r?\n|\Z)"
+)
 _DATA_OBJECT = r"\\{0,7}\"(?:data|stringData)\\{0,7}\"\s{0,4}:\s{0,4}\{(?P<body>[^{}]{1,20000})\}"
 _MEMBER = r":\s{0,4}\\{0,7}\"(?P<s>[^\"\\\s]{4,8192})\\{0,7}\""
 _BYTES = (
@@ -49,7 +55,8 @@ _BYTE_MAX = 255
 _STEPS_SHARE = 0.5
 _PHRASE_WORDS = ("mnemonic", "seed", "recovery", "secret", "backup", "wallet")
 _PHRASE = (
-    r"(?i:mnemonic|(?:seed|recovery|secret|backup|wallet)[ _-]?(?:phrase|words)|seed(?=\\{0,3}[\"'`]?\s{0,4}[:=]))[^\n.]{0,40}?[\"'`:=\s]\s{0,8}\\{0,3}[\"'`]?"
+    r"(?i:mnemonic|(?:seed|recovery|secret|backup|wallet)[ _-]?(?:phrase|words)"
+    r"|seed(?=\\{0,3}[\"'`]?\s{0,4}[:=]))[^\n.]{0,40}?[\"'`:=\s]\s{0,8}\\{0,3}[\"'`]?"
     r"(?P<s>(?:\d{1,2}[.)]\s{0,2})?[a-z]{3,8}(?:(?:[ ,]|\r?\n|\\n){1,3}(?:\d{1,2}[.)]\s{0,2})?[a-z]{3,8}){11,23})"
 )
 _PROSE = frozenset(VOCABULARY["documents"]["prose"])

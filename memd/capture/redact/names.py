@@ -73,7 +73,8 @@ _SPARED = (
 )
 _DOUBTFUL = (
     r"(?:\A|_)(?:(?P<password>pass|pw|passe|passwords|clave|parola|credentials?|creds?)"
-    r"|(?P<secret>secrets|(?:recovery|backup|scratch)_codes?)|(?P<token>(?:[a-z0-9]+_)+auth|(?:api_|auth_|access_|refresh_)?tokens)|(?P<key>(?:api|secret|private)_?keys))"
+    r"|(?P<secret>secrets|(?:recovery|backup|scratch)_codes?)|(?P<token>(?:[a-z0-9]+_)+auth"
+    r"|(?:api_|auth_|access_|refresh_)?tokens)|(?P<key>(?:api|secret|private)_?keys))"
     r"(?:_?\d{1,2})?\Z"
 )
 _HUMP = r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])|[^A-Za-z0-9]+"
@@ -84,7 +85,8 @@ _REFERENCE_MAX = 400
 _REFERENCE = (
     r"(?s)\$\{[^{}\"'-]*\}|\$[A-Z_][A-Z0-9_]*|\$[a-z_]+|\$[0-9@*#?]|&(?:mut )?(?:str|\[\w+(?:; ?\w+)?\])[),;]*|\$\(.*|\$\{\{.*\}\}"
     r"|%\w+%|%\(\w+\)s|%[a-z]|\$?\{\{(?:.*\}\})?|\{[A-Za-z_][\w.!:\[\]'\" ()]*\}|\{\}|<[^<>]*>|\[[A-Za-z _-]*\]"
-    r"|(?:[a-z]{1,7}[-_](?:[a-z0-9]{1,6}[-_]){0,3})?(?:[*•.…#?_\s-]+|[xX]{3,})|!(?:[A-Z]\w*|secret)[ \t].*|\*\w+|\$_[A-Z]+\[.*|#[0-9a-fA-F]{3,8};?"
+    r"|(?:[a-z]{1,7}[-_](?:[a-z0-9]{1,6}[-_]){0,3})?(?:[*•.…#?_\s-]+|[xX]{3,})"
+    r"|!(?:[A-Z]\w*|secret)[ \t].*|\*\w+|\$_[A-Z]+\[.*|#[0-9a-fA-F]{3,8};?"
     r"|(?:https?|grpcs?)://[\w.-]+(?::\d{1,5})?/?;?"  # only a host, as after `proxy_pass`
     r"|\.[*+].*|\.{1,2}/[\w./-]*|/(?:run|etc|var|home|opt|tmp|usr)/[\w./-]*"
     r"|(?i:none|null|nil|undefined|true|false|yes|no|required|optional|n/?a|\[?(?:redacted|hidden|masked|filtered)\]?"
@@ -117,7 +119,8 @@ NONE, PLAIN, NUMBER, FAIR, STRONG = range(5)
 HARMLESS_TOLD = (
     # dates, versions, sizes, times, ordinals, tickets
     r"(?i)\d{4}-\d\d-\d\d.*|[v#]{0,2}\d+(?:[.:/x]\d+)+[\w.-]*|\d+(?:[a-z]{1,4}|%)|(?:\d+[dhms]){1,4}|\d+[-–][a-z][a-z-]*"
-    r"|[a-z]+-?\d{1,4}-(?:bit|byte|char)\w*|(?-i:[A-Z]{2,12})-\d{1,6}|(?:issue|ticket|pr|node|python|rev|bug|release)-\d{1,6}|[a-z]{1,3}#\d+|#\d+|[a-z]{2}-[a-z]+-\d"
+    r"|[a-z]+-?\d{1,4}-(?:bit|byte|char)\w*|(?-i:[A-Z]{2,12})-\d{1,6}|(?:issue|ticket"
+    r"|pr|node|python|rev|bug|release)-\d{1,6}|[a-z]{1,3}#\d+|#\d+|[a-z]{2}-[a-z]+-\d"
     # paths, files, addresses, packages
     r"|(?:[./~]|[a-z]:\\).*|mailto:.*|[\w.+-]+@[\w-]+\.[\w.-]+|@[\w/.-]+|(?-i:[a-z][a-z0-9/-]*)@v?\d{1,2}(?:\.\d+)*|[\w./-]+/[\w./-]+"
     r"|[\w./-]+\.(?:[a-z]{1,4}|md5|sha\d+|mp[34]|bz2|7z)(?::\d+.*)?"
@@ -300,11 +303,13 @@ _ID_PREFIX = (
 )
 _PUBLIC = (
     # digests, ssh public keys, certificates and public keys in base64, images, documents, fonts
-    r"(?a)[Ss][Hh][Aa]\d{1,3}-|AAAA[BCE][A-Za-z0-9]|MII[BCDEFGHI]|MCowBQYDK2V|MFkwEwYH|MFYwEAYH|MHYwEAYH|LS0tLS1CRUdJTiBDRVJU|LS0tLS1CRUdJTiBQVUJM|iVBORw0KGgo|/9j/|R0lGOD|"
+    r"(?a)[Ss][Hh][Aa]\d{1,3}-|AAAA[BCE][A-Za-z0-9]|MII[BCDEFGHI]|MCowBQYDK2V|MFkwEwYH"
+    r"|MFYwEAYH|MHYwEAYH|LS0tLS1CRUdJTiBDRVJU|LS0tLS1CRUdJTiBQVUJM|iVBORw0KGgo|/9j/|R0lGOD|"
     # and public keys of Stripe and its like, PostHog, age, Nostr and Bitcoin
     # and ids that are drawn: ULID, content of IPFS, keys of DIDs
     r"0[0-7][0-9A-HJKMNP-TV-Z]{24}\Z|Qm[1-9A-HJ-NP-Za-km-z]{44}\Z|baf[ky][a-z2-7]{50,}\Z|z6Mk[1-9A-HJ-NP-Za-km-z]{44}\Z|"
-    r"pk_(?:live|test)_|phc_|age1[a-z0-9]{50}|npub1[a-z0-9]{50}|bc1[a-z0-9]{20}|UklGR|PHN2Zy|PD94bWw|JVBERi0|AAABAA|d09GM|d09GR|T2dnUw|SUQz|AAAAIGZ0eX"
+    r"pk_(?:live|test)_|phc_|age1[a-z0-9]{50}|npub1[a-z0-9]{50}|bc1[a-z0-9]{20}"
+    r"|UklGR|PHN2Zy|PD94bWw|JVBERi0|AAABAA|d09GM|d09GR|T2dnUw|SUQz|AAAAIGZ0eX"
 )
 _DIGEST_BEFORE = (
     r"(?a)(?i:(?:sha-?\d{1,3}|md5|blake\w{1,3}|h1|etag|integrity|checksum|digest|hash|nonce|[a-z_-]{0,20}id|"

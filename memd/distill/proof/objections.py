@@ -1,4 +1,4 @@
-"""Why a check that passed proves nothing: it was skipped, removed, set aside or suppressed, or somebody says otherwise. Pure.
+"""The objections to a check that passed: it was skipped, removed, set aside or suppressed, or somebody says otherwise. Pure.
 
 What counts of the edits is the net change between the failure and the pass: a skip that was added and taken back again
 silences nothing. Of what is said: the agent describes in its closing message what was wrong before, so only what it says
