@@ -13,7 +13,7 @@ from memd.belief.notes import split_note
 from memd.belief.standing import PREFIX
 from memd.injection import spoken
 from memd.injection.choice import CandidateGroup
-from memd.injection.later import LaterWords, find_later, find_stated_later, read_later_words
+from memd.injection.later import LaterWords, find_later, read_later_words
 from memd.injection.learned import SaidSentence
 from memd.models import Authority, Kind, Summary
 from memd.recall.types import Answer, Hit, Why
@@ -61,8 +61,8 @@ class Stated:
 
     memories: Mapping[int, ContextCandidate]
     titles: LaterWords
-    quoting: Collection[int]
-    """The numbers of notes that quote what likely ended something."""
+    quoting: Collection[SaidSentence]
+    """Those of notes that quote what likely ended something."""
 
 
 def read_stated(memories: Iterable[ContextCandidate]) -> Stated:
@@ -73,9 +73,10 @@ def read_stated(memories: Iterable[ContextCandidate]) -> Stated:
         quoted = note.said or note.heard
         if is_followed(one) or quoted:
             found[one.id] = one
-            titles.append(SaidSentence(note.text if note.heard else one.title, one.at, one.id))
+            title = SaidSentence(note.text if note.heard else one.title, one.at, one.id)
+            titles.append(title)
             if quoted and rate_ending(quoted) >= QUOTED_MIN:
-                quoting.add(one.id)
+                quoting.add(title)
     return Stated(found, read_later_words(tuple(titles), is_stated=True), quoting)
 
 
@@ -101,7 +102,7 @@ def find_since(
         new = said.find_taken_back(quote or one.title, one.session_id, typed_at)
     if new is not None and spoken.leave_rejected(tx, [new], one.project_id):
         return Since(new, is_otherwise=changes_sentence(one.title, new.text))
-    other = find_stated_later(one.title, at, stated.titles, stated.quoting)
+    other = find_later(one.title, at, stated.titles, stated.quoting)
     return Since(newer=stated.memories[other.session_id]) if other else None
 
 
