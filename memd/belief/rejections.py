@@ -5,7 +5,7 @@ A rejected memory stays in the vault, hidden, as the measure of what repeats it.
 """
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memd.belief.claims import TokenType, list_keys, parse_claims, statement_text, word_key
@@ -28,6 +28,8 @@ _OVERLAP_MIN = 0.5
 _SHARED_MIN = 0.5
 """The share of the shorter text's content words that two texts about one saying have in common."""
 _SHARED_STEMS_MIN = 2
+_QUOTED_MIN = 3
+"""Spaces in a quote that says what the sentence says in which it stands."""
 _FRAME = frozenset(map(word_key, Kind)) | list_keys("frame of a statement")
 """Words that say whose statement it is, what kind of or since when it holds, and nothing of what it is about."""
 _TURNING = EXACT_ASPECTS | {"negation", "antonym", "order", "direction"}
@@ -80,12 +82,21 @@ def leave_retracted(
         # What stands behind a colon may have been quoted alone.
         parts = [part for part in (text, text.partition(": ")[2]) if part]
         if any(
-            at <= replaced.get(literal_form(part), -1) or ledger.is_forgotten(tx, name_words(part))
+            _is_replaced(literal_form(part), at, replaced)
+            or ledger.is_forgotten(tx, name_words(part))
             for part in parts
         ):
             continue
         if not any(_is_repeated(one, mine) for one in rejected):
             yield text
+
+
+def _is_replaced(said: str, at: int, replaced: Mapping[str, int]) -> bool:
+    """Return whether a sentence is, or has in it, what a memory quoted that was replaced after it was said."""
+    return any(
+        at <= until and (said == quote or (quote in said and quote.count(" ") >= _QUOTED_MIN))
+        for quote, until in replaced.items()
+    )
 
 
 def note_forgotten_words(tx: Connection, one: Summary, now: int) -> None:

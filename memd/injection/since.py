@@ -15,7 +15,7 @@ from memd.injection import spoken
 from memd.injection.choice import CandidateGroup
 from memd.injection.later import LaterWords, find_later, read_later_words
 from memd.injection.learned import SaidSentence
-from memd.models import Authority, Kind, Summary
+from memd.models import UNPROVED_MARK, Authority, Kind, Summary
 from memd.recall.types import Answer, Hit, Why
 from memd.store import events, projects, reviews, session_context
 from memd.store.database import Connection, Database
@@ -81,8 +81,11 @@ def read_stated(memories: Iterable[ContextCandidate]) -> Stated:
 
 
 def is_followed(one: Summary | ContextCandidate) -> bool:
-    """Return whether a memory is what the user stated, of a kind that stands until he says otherwise."""
-    return one.authority >= Authority.USER_TOLD and one.kind in STANDING_KINDS
+    """Return whether a memory is what the user stated, of a kind that stands until he says otherwise, or is told by his words."""
+    is_his = one.authority >= Authority.USER_TOLD or (
+        UNPROVED_MARK in one.body and bool(split_note(one.body).heard)
+    )
+    return is_his and one.kind in STANDING_KINDS
 
 
 def find_since(

@@ -335,15 +335,13 @@ def is_unproved(one: ContextCandidate) -> bool:
 
 
 def _vouch(tx: Connection, *groups: Iterable[ContextCandidate]) -> list[list[ContextCandidate]]:
-    """Return these memories; those that the user judged to hold, in words that he typed, as his own."""
+    """Return these memories; those that the user judged to hold in words that he typed, or kept in a review, as his own."""
     found = [list(group) for group in groups]
     claimed = {one.id: one.title for one in chain(*found) if one.authority < Authority.USER_TOLD}
-    upheld = find_upheld(tx, claimed)
+    upheld = dict.fromkeys(reviews.kept_ids(tx, tuple(claimed)), Authority.USER_TOLD)
+    upheld |= dict.fromkeys(find_upheld(tx, claimed), Authority.USER_PROMPT)
     return [
-        [
-            replace(one, authority=Authority.USER_PROMPT) if one.id in upheld else one
-            for one in group
-        ]
+        [replace(one, authority=upheld.get(one.id, one.authority)) for one in group]
         for group in found
     ]
 
