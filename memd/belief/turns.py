@@ -125,7 +125,11 @@ def name_ended(newer: Claims, *endings: _Ending) -> Iterator[str]:
     """Yield the words of each thing that a statement may end, or passes over and ends in one of these ways."""
     for clause in _list_clauses(newer):
         marked = _find_mark(clause)
-        passed = () if marked is None else clause[marked[0] + len(marked[1]) :]
+        # `couldn't keep up` denies and passes nothing over.
+        is_passing = marked is not None and (
+            not _denies(clause[marked[0]]) or _passes_over(clause, marked[0])
+        )
+        passed = clause[marked[0] + len(marked[1]) :] if marked and is_passing else ()
         ended = (
             one.keys for one in _read_endings(clause) if one.ending in (endings or (one.ending,))
         )

@@ -48,10 +48,10 @@ _MATTER_MIN, _MATTER_SHARE = 1.0, 0.25
 """What two statements of one matter share at least: so many words, and this share of the earlier one's."""
 _SAME_MATTER, _NEAR_MATTER = 0.5, 0.33
 """What two statements share at least of what each is about, if one gives another value, and if it quotes what ended something."""
-_ENDED_MIN, _SHARED_WEIGHT = 1.65, 4.0
-"""From which odds words are told beside a statement that they may end, and what it adds to the odds that they ended something
-if they share everything with it. Of 138 endings in made-up pairs, left out of the fit, 48 were told so, and 8 of 145 others; of 233
-pairs of real work on one matter 5. From 0.5 and nothing for what they share: 33, 4 and 10."""
+_ENDED_MIN, _SHARED_WEIGHT = 1.6, 4.0
+"""From which odds words are told as what may have ended a statement, and what it adds if they share everything with that. Of 138
+made-up pairs of a statement and its end, left out of the fit, 55 are told beside it and 9 of 145 others; of 233 pairs of real work on
+one matter 7. By the later words alone, from 0.5: 33, 4 and 10."""
 _OWN_MATTER, _RETRACTED_FAR_MIN = 2.0, 1.25
 """A next prompt of more matter than this, none of it the sentence's, takes that back only from these odds on: of 569 that did and were
 rated so 478 are told still, of six in three made-up histories that did not two."""
@@ -205,12 +205,6 @@ def _read_turning_sentences(prompt: str) -> list[OwnSentence]:
     ]
 
 
-def rate_prompt(prompt: str) -> tuple[float, str]:
-    """The logarithm of the odds that a prompt ended something, and the part of it that most likely did."""
-    parts = ((rate_ending(part), part) for part in split_prompt(prompt))
-    return max(parts, default=(-math.inf, ""))
-
-
 @functools.lru_cache(_PROMPTS_CACHED)
 def _read_parts(prompt: str) -> tuple[tuple[str, Mapping[str, float]], ...]:
     """The parts of a prompt that are read alone with their matter; kept like the above."""
@@ -236,7 +230,8 @@ def find_later(
         shared = min(_measure_shared(text, later.text))
         is_other = shared >= _SAME_MATTER and _gives_other_value(text, later.text)
         is_quoted = shared >= _NEAR_MATTER and later in quoting
-        is_likely = odds >= _ENDED_MIN or (is_task and rate_ending(later.text) >= ENDING_MIN)
+        # Of a task's thing much is said before it is done.
+        is_likely = rate_ending(later.text) >= ENDING_MIN if is_task else odds >= _ENDED_MIN
         return is_other or is_quoted or (is_likely and not _ends_another(text, later.text))
 
     rated = ((rate_ended(text, one.text), one) for one in said.list_about(text, at))
@@ -257,39 +252,46 @@ def rate_ended(text: str, later: str) -> float:
 
 
 def _ends_another(text: str, later: str) -> bool:
-    """Return whether later words name what they give up and that is not what a statement is about."""
-    ended = set().union(*map(name_matter, name_ended(parse_claims(later), "drops", "denies")))
-    return bool(ended) and _sum_shared(_name_main_matter(text), ended) < _MATTER_MIN
+    """Return whether later words name what they give up and nothing that they give up or deny is what a statement is about."""
+    claims = parse_claims(later)
+    if not any(name_ended(claims, "drops")):
+        return False
+    ended = set().union(*map(name_matter, name_ended(claims, "drops", "denies")))
+    return _sum_shared(_name_main_matter(text), ended) < _MATTER_MIN
 
 
 def choose_ending(
-    prompts: Iterable[SaidSentence],
-    standing: Iterable[tuple[str, int]],
-    known: Sequence[str],
-    limit: int,
+    prompts: Iterable[SaidSentence], standing: Iterable[tuple[str, int]], known: Sequence[str]
 ) -> tuple[SaidSentence, ...]:
-    """Choose what may have ended one of the titles that stand, each with its time, from these prompts, latest first.
+    """Choose what likely ended one of the titles that stand, each with its time, from these prompts, latest first.
 
-    It shares a word with one of them, as nine in ten that end something do and less than half of the others, and is not
-    known yet; the likeliest come first.
+    It shares a word with that one, and is not known yet; the likeliest come first.
     """
-    earliest: dict[str, int] = {}
+    titles: dict[str, set[tuple[str, int]]] = defaultdict(set)
     for title, at in standing:
         for term in name_matter(title):
-            earliest[term] = min(at, earliest.get(term, at))
-    since = min(earliest.values(), default=math.inf)
+            titles[term].add((title, at))
+    since = min((at for each in titles.values() for _, at in each), default=math.inf)
     later = (one for one in prompts if one.at > since)
     rated = []
     for place, one in enumerate(itertools.islice(later, _PROMPTS_MAX)):
-        likely, text = rate_prompt(one.text)
-        is_likely = likely >= ENDING_MIN and any(
-            earliest.get(term, one.at) < one.at for term in name_matter(text)
-        )
-        if is_likely and not is_told(text, known):
+        odds, text = max(_rate_parts(one, titles), default=(-math.inf, ""))
+        if odds >= _ENDED_MIN and not is_told(text, known):
             found = replace(one, text=one_line(text, SAID_CHARACTERS_MAX), may_end=True)
-            rated.append((likely - _RECENCY * math.log1p(place), found))
+            rated.append((odds - _RECENCY * math.log1p(place), found))
     rated.sort(key=lambda pair: -pair[0])
-    return tuple(one for _, one in rated[:limit])
+    return tuple(one for _, one in rated)
+
+
+def _rate_parts(
+    prompt: SaidSentence, titles: Mapping[str, Collection[tuple[str, int]]]
+) -> Iterator[tuple[float, str]]:
+    """Yield the odds that a part of a prompt ended an earlier title of those that have one of its words, and the part."""
+    for part, matter in _read_parts(prompt.text):
+        about = {title for term in matter for title, at in titles.get(term, ()) if at < prompt.at}
+        odds = max((rate_ended(title, part) for title in about), default=-math.inf)
+        if odds >= _ENDED_MIN and not all(_ends_another(title, part) for title in about):
+            yield odds, part
 
 
 # ── What a statement is about ────────────────────────────────────────────────────────────────────
