@@ -142,7 +142,9 @@ def read_taken_back(text: str, new: SaidSentence) -> SaidSentence | None:
     begin = read_beginning(new.text)
     states = any(map(read_sentence, read_own_sentences(new.text)[:1]))
     matter = name_matter(begin)
-    is_of_another = sum(matter.values()) > _OWN_MATTER and name_matter(text).keys().isdisjoint(matter)
+    is_of_another = sum(matter.values()) > _OWN_MATTER and name_matter(text).keys().isdisjoint(
+        matter
+    )
     least = _RETRACTED_FAR_MIN if is_of_another else RETRACTED_MIN
     is_taken_back = bool(begin) and not states and rate_retracted(text, begin) >= least
     return replace(new, text=one_line(begin, _CHARACTERS_MAX)) if is_taken_back else None
