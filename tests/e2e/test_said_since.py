@@ -421,3 +421,14 @@ def test_an_agent_that_may_not_judge_is_told_what_to_do(says, call, shared_daemo
     judged = anyio.run(judge)
     assert judged["outcome"] == "asked"
     assert "memd review" in judged["next"]
+
+
+def test_a_refused_note_told_by_his_words_is_told_with_what_he_said_since(says, call, agent_notes):
+    typed = "Beatriz does the design, so nobody changes the carousel css without asking her."
+    text = "The carousel css must never be looked at, by nobody."
+    noted = agent_notes(says(typed), text=text, kind="decision", quote=typed)
+    assert noted["unproved"]
+    later = "Beatriz left the design, the carousel css can be changed again by anybody"
+    says(later)
+    line = next(one for one in call("memd/context")["text"].splitlines() if f"“{typed}”" in one)
+    assert f"he said since: “{later}”" in line

@@ -530,6 +530,20 @@ async def test_sentences_take_no_room_from_what_stands_and_a_start_has_twenty_li
     assert sum(line.startswith("- ") for line in shown.splitlines()) <= LINES_MAX
 
 
+async def test_what_may_have_ended_something_takes_no_room_from_all_that_stands_and_no_quote_is_begun(
+    vault,
+):
+    titles = [f"The {name} of the {place} are repainted each spring by the two painters of the harbour" for name in ("boats", "masts", "buoys", "lamps", "piers") for place in ("north", "south", "west")]  # fmt: skip
+    for days, title in enumerate(titles):
+        body = Note(title, said=f"About painting: {title.lower()}, as I have said before.").format()
+        vault.put(title, kind=Kind.FACT, body=body, authority=Authority.USER_TOLD, days_ago=20 + days)  # fmt: skip
+    for days, name in enumerate(("boats", "masts", "buoys", "lamps"), 1):
+        typed(vault, days, f"We no longer repaint the {name} since the painters have gone to the museum, so somebody else is looked for there.")  # fmt: skip
+    told = (await vault.build()).text
+    assert all(title in told for title in titles)
+    assert "said: " not in told
+
+
 async def test_of_two_sentences_on_one_matter_the_later_is_told_with_the_earlier(vault):
     typed(vault, 9, "Use structlog for logging in this repo, not the stdlib logging module.")
     typed(vault, 3, "We're going back to stdlib logging, structlog broke the Datadog parser.")
