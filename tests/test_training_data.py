@@ -11,10 +11,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memd.belief.ending import ENDING_MIN
+from memd.belief.ending import ENDING_MIN, rate_ending
 from memd.belief.withdrawal import RETRACTED_MIN, WITHDRAWN_MIN, rate_retracted, rate_withdrawn
 from memd.distill.own_words import read_beginning
-from memd.injection.later import rate_prompt
+from memd.injection.later import split_prompt
 
 ROOT = Path(__file__).parents[1]
 TRAINING = ROOT / "scripts" / "training"
@@ -164,5 +164,5 @@ def test_the_prompts_that_the_weights_of_retraction_were_learned_on_are_those_th
 def test_the_prompts_that_the_weights_of_ending_were_learned_on_are_those_that_they_name():
     rated = {True: [], False: []}
     for one in read_messages("ending")[::20]:
-        rated[one["ends"]].append(rate_prompt(one["text"])[0])
+        rated[one["ends"]].append(max(map(rate_ending, split_prompt(one["text"])), default=-9))
     assert statistics.median(rated[True]) > ENDING_MIN > statistics.median(rated[False]) + 1

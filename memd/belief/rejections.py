@@ -5,7 +5,7 @@ A rejected memory stays in the vault, hidden, as the measure of what repeats it.
 """
 
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memd.belief.claims import TokenType, list_keys, parse_claims, statement_text, word_key
@@ -28,6 +28,8 @@ _OVERLAP_MIN = 0.5
 _SHARED_MIN = 0.5
 """The share of the shorter text's content words that two texts about one saying have in common."""
 _SHARED_STEMS_MIN = 2
+_QUOTED_MIN = 3
+"""Spaces in a quote that says what the sentence says in which it stands."""
 _FRAME = frozenset(map(word_key, Kind)) | list_keys("frame of a statement")
 """Words that say whose statement it is, what kind of or since when it holds, and nothing of what it is about."""
 _TURNING = EXACT_ASPECTS | {"negation", "antonym", "order", "direction"}
@@ -66,10 +68,7 @@ def leave_retracted(
     if not said:
         return
     rejected = [_read_statement(tx, one) for one in reviews.rejected_summaries(tx, project_id)]
-    replaced: dict[str, int] = {}
-    for one, at in reviews.replaced_statements(tx, project_id, min(at for at, _ in said)):
-        for quote in _read_statement(tx, one).quotes:
-            replaced[quote] = max(at, replaced.get(quote, 0))
+    replaced = read_replaced(tx, project_id, min(at for at, _ in said))
     times = {at for at, _ in said}
     undone = [one for one in reviews.undone_endings(tx, project_id) if one.at in times]
     idle = {quote for one in undone for quote in _read_statement(tx, one).quotes}
@@ -80,12 +79,32 @@ def leave_retracted(
         # What stands behind a colon may have been quoted alone.
         parts = [part for part in (text, text.partition(": ")[2]) if part]
         if any(
-            at <= replaced.get(literal_form(part), -1) or ledger.is_forgotten(tx, name_words(part))
+            find_replacing(part, at, replaced) or ledger.is_forgotten(tx, name_words(part))
             for part in parts
         ):
             continue
         if not any(_is_repeated(one, mine) for one in rejected):
             yield text
+
+
+def read_replaced(tx: Connection, project_id: int, since: int) -> dict[str, tuple[int, int]]:
+    """Quote of a memory of a project, said since a time, that was replaced → when what replaces it was said, and its id."""
+    found: dict[str, tuple[int, int]] = {}
+    for one, at, newer_id in reviews.replaced_statements(tx, project_id, since):
+        for quote in _read_statement(tx, one).quotes:
+            found[quote] = max((at, newer_id), found.get(quote, (0, 0)))
+    return found
+
+
+def find_replacing(said: str, at: int, replaced: Mapping[str, tuple[int, int]]) -> int | None:
+    """Return the id of what replaces what these words, said at a time, are or have in them; None if nothing does."""
+    form = literal_form(said)
+    newer = (
+        newer
+        for quote, newer in replaced.items()
+        if at <= newer[0] and (form == quote or (quote in form and quote.count(" ") >= _QUOTED_MIN))
+    )
+    return max(newer, default=(0, None))[1]
 
 
 def note_forgotten_words(tx: Connection, one: Summary, now: int) -> None:

@@ -9,6 +9,7 @@ turned, or a part of the older one may stay, it is a change in part, which is to
 import re
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import chain
 from typing import Literal
 
 from memd.belief.changes import (
@@ -124,7 +125,11 @@ def name_ended(newer: Claims, *endings: _Ending) -> Iterator[str]:
     """Yield the words of each thing that a statement may end, or passes over and ends in one of these ways."""
     for clause in _list_clauses(newer):
         marked = _find_mark(clause)
-        passed = () if marked is None else clause[marked[0] + len(marked[1]) :]
+        # `couldn't keep up` denies and passes nothing over.
+        is_passing = marked is not None and (
+            not _denies(clause[marked[0]]) or _passes_over(clause, marked[0])
+        )
+        passed = clause[marked[0] + len(marked[1]) :] if marked and is_passing else ()
         ended = (
             one.keys for one in _read_endings(clause) if one.ending in (endings or (one.ending,))
         )
@@ -251,12 +256,15 @@ def _read_left(told: Clause) -> Iterator[_Ended]:
     phrases = list(_split_phrases(told))
     (_, head), others = phrases[0], phrases[1:]
     left = [t for t in head[1:] if t.key not in ("off", "away")]
-    for preposition, phrase in others:
-        if preposition == "from" or (preposition in ("to", "with", "by") and not left):
-            left += phrase if preposition == "from" else ()
-        elif preposition not in ("to", "with", "by"):
-            left += phrase
-    yield _Ended("drops", _telling(left), True)
+    left += chain.from_iterable(phrase for preposition, phrase in others if preposition == "from")
+    # `moving to Postgres on Neon` names where to, not what is left.
+    if left:
+        left += chain.from_iterable(
+            phrase
+            for preposition, phrase in others
+            if preposition not in ("from", "to", "with", "by")
+        )
+        yield _Ended("drops", _telling(left), True)
 
 
 def _read_allowed(clause: Clause) -> Iterator[_Ended]:

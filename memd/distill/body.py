@@ -19,6 +19,8 @@ from memd.models import COMMITTED, SettingChange
 from memd.text import content_stems, one_line, unique
 
 _FILES_MAX, _COMMANDS_MAX, _TOLD_MAX, _SETTINGS_MAX, _QUESTIONS_MAX, _OPEN_MAX = 20, 4, 3, 8, 12, 3
+ASKED = "Asked: "
+"""How the body of a turn begins that was asked for."""
 _ASKED_SHARE, _ANSWERED_SHARE, _OTHERS_SHARE, _ON_THE_WAY_SHARE = 0.2, 0.4, 0.2, 0.2
 """Of the body's limit."""
 _LINE, _FOLLOWED, _SENDER, _OPEN_CHARACTERS = 300, 200, 60, 240
@@ -138,7 +140,7 @@ def _write_requests(work: Work, limit: int) -> Iterator[str]:
         plan = read_plan(prompt)
         asked = sentences.drop_fences(prompt).strip() or prompt
         asked = f"the plan “{plan.subject}”. {plan.context}" if plan else asked
-        yield "Asked: " + one_line(asked, int(limit * _ASKED_SHARE))
+        yield ASKED + one_line(asked, int(limit * _ASKED_SHARE))
     else:
         yield f"Asked by no person: {one_line(head.story.sender, _SENDER)}"
     if meant := find_answered(head.story, head.heard):

@@ -277,6 +277,8 @@ _OWN_SHARE = 0.4
 """Of the room, for what the user said in this very session."""
 _SAID_SHARE = 0.6
 """Of the room, kept for what the user said lately as far as the chosen memories leave it: before their lines are told whole."""
+_ENDED_SHARE = 0.15
+"""Of the room, kept for what may have ended a memory before any memory is chosen: two lines or so. Half of them are wrong."""
 _NOTHING_KNOWN = (
     "nothing is known that a session begins with: a rule, a decision, an open failure,"
     " what is pinned or what the last sessions did"
@@ -415,7 +417,7 @@ class _ToldPage:
         self._said_room = int(room * _SAID_SHARE)
         ended = [one for one in found.said if one.may_end]
         # What may have ended a memory that is told stands with it.
-        self._ended = self._measure_fit(ended, self._said_room)
+        self._ended = self._measure_fit(ended, int(room * _ENDED_SHARE))
         self._room = room - self._ended
 
     @staticmethod
@@ -523,10 +525,11 @@ def line_of_card(
     `project` is the name of the memory's project if the page names it.
     """
     author, client = _name_author(card.author), _name_client(card.source, asking)
-    said = show_said(card.body) if card.authority is Authority.USER_TOLD else ""
+    is_whole = width == TITLE_CHARACTERS
+    said = show_said(card.body) if is_whole and card.authority is Authority.USER_TOLD else ""
     where = _limit_to_branch(card.tags, branch)
     place = _limit_to_place(card.tags, card.title)
-    files = _name_files(card) if width == TITLE_CHARACTERS else ""
+    files = _name_files(card) if is_whole else ""
     note = "; ".join(
         filter(None, (author, client, where, place, files, card.remark, card.caveat, said))
     )
@@ -534,7 +537,7 @@ def line_of_card(
     named = drop_project(_LINK.sub(r"\1", card.title), project)
     title = shorten_sentence(named, width, is_rule=is_rule)
     told = card.id, card.kind, title, card.at, card.authority
-    still = card.left_open[:_OPEN_SHOWN] if width == TITLE_CHARACTERS else ()
+    still = card.left_open[:_OPEN_SHOWN] if is_whole else ()
     new = (text for text in still if not is_told(text, [title]))
     left_open = "; ".join(cut_line(_LABEL.sub("", text), _OPEN_CHARACTERS) for text in new)
     return ContextLine(*told, is_pinned=card.is_pinned, note=note, left_open=left_open)

@@ -10,12 +10,14 @@ from dataclasses import dataclass, field, replace
 from memd.belief.decide import changes_sentence
 from memd.belief.ending import QUOTED_MIN, rate_ending
 from memd.belief.notes import split_note
+from memd.belief.rejections import find_replacing, read_replaced
 from memd.belief.standing import PREFIX
+from memd.distill.body import ASKED
 from memd.injection import spoken
 from memd.injection.choice import CandidateGroup
-from memd.injection.later import LaterWords, find_later, find_stated_later, read_later_words
+from memd.injection.later import LaterWords, find_later, read_later_words
 from memd.injection.learned import SaidSentence
-from memd.models import Authority, Kind, Summary
+from memd.models import UNPROVED_MARK, Authority, Kind, Summary
 from memd.recall.types import Answer, Hit, Why
 from memd.store import events, projects, reviews, session_context
 from memd.store.database import Connection, Database
@@ -61,8 +63,8 @@ class Stated:
 
     memories: Mapping[int, ContextCandidate]
     titles: LaterWords
-    quoting: Collection[int]
-    """The numbers of notes that quote what likely ended something."""
+    quoting: Collection[SaidSentence]
+    """Those of notes that quote what likely ended something."""
 
 
 def read_stated(memories: Iterable[ContextCandidate]) -> Stated:
@@ -73,15 +75,21 @@ def read_stated(memories: Iterable[ContextCandidate]) -> Stated:
         quoted = note.said or note.heard
         if is_followed(one) or quoted:
             found[one.id] = one
-            titles.append(SaidSentence(note.text if note.heard else one.title, one.at, one.id))
+            title = SaidSentence(note.text if note.heard else one.title, one.at, one.id)
+            titles.append(title)
             if quoted and rate_ending(quoted) >= QUOTED_MIN:
-                quoting.add(one.id)
+                quoting.add(title)
     return Stated(found, read_later_words(tuple(titles), is_stated=True), quoting)
 
 
 def is_followed(one: Summary | ContextCandidate) -> bool:
     """Return whether a memory is what the user stated, of a kind that stands until he says otherwise."""
     return one.authority >= Authority.USER_TOLD and one.kind in STANDING_KINDS
+
+
+def _is_told_by_his_words(one: ContextCandidate) -> bool:
+    """Return whether a line is the sentence of the user's that a refused note quotes."""
+    return UNPROVED_MARK in one.body and bool(split_note(one.body).heard)
 
 
 def find_since(
@@ -101,7 +109,7 @@ def find_since(
         new = said.find_taken_back(quote or one.title, one.session_id, typed_at)
     if new is not None and spoken.leave_rejected(tx, [new], one.project_id):
         return Since(new, is_otherwise=changes_sentence(one.title, new.text))
-    other = find_stated_later(one.title, at, stated.titles, stated.quoting)
+    other = find_later(one.title, at, stated.titles, stated.quoting)
     return Since(newer=stated.memories[other.session_id]) if other else None
 
 
@@ -122,7 +130,7 @@ def tell_since(
     ids = {one.id for one in own}
 
     def tell(one: ContextCandidate) -> ContextCandidate:
-        if one.id not in ids or not is_followed(one):
+        if one.id not in ids or not (is_followed(one) or _is_told_by_his_words(one)):
             return one
         if one.caveat:
             since = _find_contradicting_words(tx, one, said, now)
@@ -159,6 +167,8 @@ class _ProjectWords:
     typed: tuple[SaidSentence, ...]
     said: LaterWords
     stated: Stated
+    replaced: Mapping[str, tuple[int, int]]
+    """Quote of a memory that was replaced → when and by which."""
     found: dict[tuple[int, str, int], Since | None] = field(default_factory=dict)
 
 
@@ -175,7 +185,11 @@ class LaterReader:
 
         `asking`: the client's id of the session that asks; what was typed there last is the question.
         """
-        wanted = [hit.summary for hit in answer.hits if is_followed(hit.summary) and is_plain(hit)]
+        wanted = [
+            hit.summary
+            for hit in answer.hits
+            if is_plain(hit) and (hit.summary.kind is Kind.DISCOVERY or is_followed(hit.summary))
+        ]
         told = await self._look_up(db, wanted, now, asking)
         if not told:
             return answer
@@ -286,7 +300,8 @@ class LaterReader:
             typed = spoken.read_later_prompts(tx, project_id, None, now)
         is_same = kept is not None and kept.version[1] == version[1]
         stated = kept.stated if kept and is_same else _read_stated_of(tx, project_id, now)
-        new = _ProjectWords(version, last, typed, read_later_words(typed), stated)
+        replaced = kept.replaced if kept and is_same else read_replaced(tx, project_id, 0)
+        new = _ProjectWords(version, last, typed, read_later_words(typed), stated, replaced)
         self._kept[project_id] = new
         while len(self._kept) > _PROJECTS_KEPT:
             self._kept.pop(next(iter(self._kept)), None)
@@ -297,8 +312,19 @@ def _find_kept(
     tx: Connection, one: Summary, key: tuple[int, str, int], kept: _ProjectWords
 ) -> Since | None:
     if key not in kept.found:
-        kept.found[key] = find_since(tx, one, kept.said, kept.stated)
+        is_talk = one.kind is Kind.DISCOVERY
+        kept.found[key] = (
+            _find_replacing(one, kept) if is_talk else find_since(tx, one, kept.said, kept.stated)
+        )
     return kept.found[key]
+
+
+def _find_replacing(one: Summary, kept: _ProjectWords) -> Since | None:
+    """Find what replaces the note of the same words as a turn that was talk."""
+    asked = one.body.partition(ASKED)[2].partition("\n")[0] if one.body.startswith(ASKED) else ""
+    newer_id = find_replacing(asked or one.title, one.at, kept.replaced)
+    newer = kept.stated.memories.get(newer_id or 0)
+    return Since(newer=newer) if newer else None
 
 
 def _put_newer_first(hits: Sequence[Hit], told: Mapping[int, Since]) -> list[Hit]:

@@ -11,20 +11,13 @@ from itertools import accumulate
 
 from memd.belief.changes import StandingStatement, find_outdated
 from memd.belief.decide import changes_sentence
-from memd.belief.ending import QUOTED_MIN, rate_ending, turns
 from memd.belief.rejections import leave_retracted
 from memd.distill.episodes import EpisodeContext, read_story
 from memd.distill.own_words import VERBS
 from memd.distill.text import asks_by_mark, is_question, strip_politeness
 from memd.distill.vetoes import is_for_this_time
 from memd.injection import lines
-from memd.injection.later import (
-    LaterWords,
-    find_later,
-    find_stated_later,
-    read_later_words,
-    read_taken_back,
-)
+from memd.injection.later import LaterWords, find_later, read_later_words, read_taken_back
 from memd.injection.learned import (
     LIKELY_MIN,
     PROMPT_CHARACTERS_MAX,
@@ -144,12 +137,9 @@ def follow_later(
     """Put what was said later in the place of what it says otherwise, and before what it may put out of force."""
     found: dict[str, SaidSentence] = {}
     own = read_later_words(tuple(said), is_stated=True)
-    ending = {
-        one.session_id for one in said if turns(one.text) or rate_ending(one.text) >= QUOTED_MIN
-    }
     for one in said:
         new = find_otherwise(one, later) or find_later(one.text, one.at, later)
-        new = new or find_stated_later(one.text, one.at, own, ending)
+        new = new or find_later(one.text, one.at, own)
         is_taken = new is not None and new.text in found and found[new.text].before is not None
         if new is None or is_taken or not leave_rejected(tx, [new], project_id):
             found.setdefault(one.text, one)

@@ -12,7 +12,7 @@ and what it left open; after a compaction also what had been injected before.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, filterfalse
+from itertools import chain, filterfalse, islice
 from typing import Literal
 
 from memd.belief.changes import StandingStatement, find_corrections, find_outdated
@@ -237,7 +237,7 @@ def read_candidates(
         said = read_later_words(typed)
         allowed = tell_since(tx, here.project.id, said, allowed, now)
         late = spoken.follow_later(tx, late, said, here.project.id) if late else late
-        late = _join_said(ended, late, allowed)[: max(len(ended), _count_said(allowed))]
+        late = _join_said(ended, late, allowed)
     allowed = tuple(_drop_spoken(group, late) for group in allowed)
     return SessionCandidates(allowed, left_out, prompts, late, own)
 
@@ -254,19 +254,20 @@ def _choose_ending(
     stated = [(one.title, reviews.read_stated_at(tx, one.id, one.at)) for one in stand]
     unfit = [one.candidate for one in left_out if one.candidate.kind in STANDING_KINDS]
     known = [f"{one.title} {one.body}" for one in (*stand, *unfit)]
-    chosen = choose_ending(typed, stated, known, ENDING_MAX)
+    chosen = choose_ending(typed, stated, known)
     return spoken.leave_rejected(tx, chosen, project_id)
 
 
 def _join_said(
     ended: Sequence[SaidSentence], late: Sequence[SaidSentence], groups: Sequence[CandidateGroup]
 ) -> tuple[SaidSentence, ...]:
-    """Join what may have ended something, unless it is told behind that already, and what else was said lately."""
+    """Join what may have ended something, unless it is told behind that already, and what else was said lately, as it has room."""
     told = [one.caveat for group in groups for one in group.candidates if one.caveat]
     told += [one.text for one in late if one.before is not None]
-    first = tuple(one for one in ended if not is_told(one.text, told))
+    first = [one for one in ended if not is_told(one.text, told)][:ENDING_MAX]
     texts = [one.text for one in first]
-    return (*first, *(one for one in late if not is_told(one.text, texts)))
+    rest = (one for one in late if not is_told(one.text, texts))
+    return (*first, *islice(rest, max(0, _count_said(groups) - len(first))))
 
 
 def _drop_spoken(group: CandidateGroup, said: Sequence[SaidSentence]) -> CandidateGroup:
@@ -335,15 +336,13 @@ def is_unproved(one: ContextCandidate) -> bool:
 
 
 def _vouch(tx: Connection, *groups: Iterable[ContextCandidate]) -> list[list[ContextCandidate]]:
-    """Return these memories; those that the user judged to hold, in words that he typed, as his own."""
+    """Return these memories; those that the user judged to hold in words that he typed, or kept in a review, as his own."""
     found = [list(group) for group in groups]
     claimed = {one.id: one.title for one in chain(*found) if one.authority < Authority.USER_TOLD}
-    upheld = find_upheld(tx, claimed)
+    upheld = dict.fromkeys(reviews.kept_ids(tx, tuple(claimed)), Authority.USER_TOLD)
+    upheld |= dict.fromkeys(find_upheld(tx, claimed), Authority.USER_PROMPT)
     return [
-        [
-            replace(one, authority=Authority.USER_PROMPT) if one.id in upheld else one
-            for one in group
-        ]
+        [replace(one, authority=upheld.get(one.id, one.authority)) for one in group]
         for group in found
     ]
 

@@ -482,6 +482,12 @@ def format_pinned(summary: Summary) -> JsonObject:
     }
 
 
+_ASKED = (
+    "only the user may settle this, in `memd review`; until then both are shown. Where he said so himself, note it anew"
+    " with these words of his as quote, and replaces"
+)
+
+
 def format_judged(judged: JudgmentResult) -> JsonObject:
     """`mem_judge`: what holds of the two memories now, and which of them that hides or shows."""
     fields = drop_empty(
@@ -489,5 +495,6 @@ def format_judged(judged: JudgmentResult) -> JsonObject:
         hidden=list(judged.hidden),
         shown=list(judged.shown),
         was=judged.was,
+        next=_ASKED if judged.outcome == "asked" else "",
     )
     return {"id": judged.id, "other": judged.other, "outcome": judged.outcome, **fields}

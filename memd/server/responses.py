@@ -519,6 +519,8 @@ class JudgeResponse(ExactTypes):
     """Of the two, what shows again."""
     was: NotRequired[str]
     """What held before: a relation, or the rule that hid one of them."""
+    next: NotRequired[str]
+    """What to do where only the user may judge."""
 
 
 @functools.cache

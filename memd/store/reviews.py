@@ -108,16 +108,18 @@ def rejected_summaries(tx: Connection, project_id: int | None = None) -> list[Su
     return list(summaries_by_ids(tx, ids).values())
 
 
-def replaced_statements(tx: Connection, project_id: int, since: int) -> list[tuple[Summary, int]]:
-    """Return what was stated in a project since a time and was replaced, with the time of what replaces it, UTC milliseconds."""
+def replaced_statements(
+    tx: Connection, project_id: int, since: int
+) -> list[tuple[Summary, int, int]]:
+    """Return what was stated in a project since a time and was replaced, with the time (UTC milliseconds) and the id of what replaces it."""
     rows = tx.execute(
-        "SELECT s.id, max(n.at) FROM supersessions x JOIN summaries s ON s.id = x.older_id"
+        "SELECT s.id, max(n.at), n.id FROM supersessions x JOIN summaries s ON s.id = x.older_id"
         f" JOIN summaries n ON n.id = x.newer_id WHERE {HIDES} AND s.project_id = ? AND s.at >= ?"
         f" AND s.kind IN ({marks(STATED_KINDS)}) GROUP BY s.id",
         (project_id, since, *STATED_KINDS),
     )
-    times = {int(number): int(at) for number, at in rows}
-    return [(one, times[one.id]) for one in summaries_by_ids(tx, list(times)).values()]
+    newer = {int(number): (int(at), int(by)) for number, at, by in rows}
+    return [(one, *newer[one.id]) for one in summaries_by_ids(tx, list(newer)).values()]
 
 
 def undone_endings(tx: Connection, project_id: int) -> list[Summary]:

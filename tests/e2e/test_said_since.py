@@ -343,3 +343,92 @@ def test_a_review_begins_with_the_project_that_one_stands_in(says, call, place, 
         found = call("memd/review/list", project="all", directory=where)["memories"]
         assert first in found[0]["title"]
         assert len({one["project_id"] for one in found}) > 1
+
+
+# ── What was replaced, kept or refused ────────────────────────────────────────────────────────────
+
+
+def test_the_turn_that_said_what_a_note_replaced_is_told_with_what_replaces_it_and_stays_behind_it(
+    says, call, since, agent_notes
+):
+    typed = "Only Elsa and I may see the tide tables, exports included."
+    talk = "I see, then nobody else gets access to those tables, and exports count as access too."
+    old = agent_notes(says(typed, answer=talk), text=typed, kind="fact", quote=typed)
+    asked = "who may see the tide tables?"
+    assert since(asked) == []
+    new_typed = "Bruno may see the tide tables from now on as well as Elsa and me."
+    new = agent_notes(
+        says(new_typed, answer=talk), text=new_typed, kind="fact", quote=new_typed,
+        replaces=[old["id"]],
+    )  # fmt: skip
+    hits = call("memd/search", query=asked)["hits"]
+    turn = next(one for one in hits if one["title"].startswith("Only Elsa and I may see"))
+    assert turn["said_since"].startswith(f"see #{new['id']}: Bruno may see the tide tables")
+    places = [one["id"] for one in hits]
+    assert places.index(new["id"]) < places.index(turn["id"])
+
+
+def test_words_of_which_a_replaced_note_quotes_a_part_do_not_come_back(says, call, agent_notes):
+    long = "I'd go with 80 for every basin, one number is easier to explain."
+    session = says(long)
+    text, quote = "Basins are drained at 80", "I'd go with 80 for every basin"
+    old = agent_notes(session, text=text, kind="decision", quote=quote)
+    assert "80 for every basin" in call("memd/context")["text"]
+    typed = "We decided to drain the tidal basins at 90 and the others at 70."
+    agent_notes(says(typed), text=typed, kind="decision", quote=typed, replaces=[old["id"]])
+    assert "80 for every basin" not in call("memd/context")["text"]
+
+
+def test_a_claim_that_the_user_keeps_is_told_as_noted_and_as_his(
+    says, call, agent_notes, shared_daemon
+):
+    typed = "they have put the audit off to 21 April"
+    text = "The harbour audit is on 21 April, so the tide tables have to be ready then."
+    noted = agent_notes(says(typed), text=text, kind="fact", quote=typed)
+    assert noted["unproved"]
+    assert text[:-1] not in call("memd/context")["text"]
+    assert shared_daemon.run("review", "--keep", str(noted["id"])).returncode == 0
+    line = next(one for one in call("memd/context")["text"].splitlines() if text[:-1] in one)
+    assert "he said" not in line
+    assert "Claimed by an agent" not in call("memd/context")["text"]
+
+
+def test_a_next_prompt_on_another_matter_takes_nothing_back(says, call, since, agent_notes):
+    typed = "Reports are built with Typst."
+    session = says("Look at the reports.", typed)
+    agent_notes(session, text=typed, kind="decision", quote=typed)
+    session.asks("Tomasz is on parental leave until the summer, so Leila reviews our changes.")
+    session.ends("OK.")
+    assert since("what are reports built with?") == []
+    assert "he said since" not in call("memd/context")["text"]
+
+
+def test_an_agent_that_may_not_judge_is_told_what_to_do(says, call, shared_daemon, place):
+    says("Always ask the keeper before the lamp is changed.")
+    (rule,) = call("memd/search", query="ask the keeper about the lamp")["hits"]
+
+    async def judge():
+        async with ToolClient(
+            stdio_proxy(shared_daemon).model_copy(update={"cwd": place})
+        ) as client:
+            made = await client.call_tool(
+                "mem_remember", {"text": "The lamp may be changed by anybody now.", "kind": "fact"}
+            )
+            pair = {"id": made.structured_content["id"], "other": rule["id"]}
+            asked = {**pair, "relation": "supersedes", "reason": "the keeper is gone"}
+            return (await client.call_tool("mem_judge", asked)).structured_content
+
+    judged = anyio.run(judge)
+    assert judged["outcome"] == "asked"
+    assert "memd review" in judged["next"]
+
+
+def test_a_refused_note_told_by_his_words_is_told_with_what_he_said_since(says, call, agent_notes):
+    typed = "Beatriz does the design, so nobody changes the carousel css without asking her."
+    text = "The carousel css must never be looked at, by nobody."
+    noted = agent_notes(says(typed), text=text, kind="decision", quote=typed)
+    assert noted["unproved"]
+    later = "Beatriz left the design, the carousel css can be changed again by anybody"
+    says(later)
+    line = next(one for one in call("memd/context")["text"].splitlines() if f"“{typed}”" in one)
+    assert f"he said since: “{later}”" in line

@@ -530,6 +530,20 @@ async def test_sentences_take_no_room_from_what_stands_and_a_start_has_twenty_li
     assert sum(line.startswith("- ") for line in shown.splitlines()) <= LINES_MAX
 
 
+async def test_what_may_have_ended_something_takes_no_room_from_all_that_stands_and_no_quote_is_begun(
+    vault,
+):
+    titles = [f"The {name} of the {place} are repainted each spring by the two painters of the harbour" for name in ("boats", "masts", "buoys", "lamps", "piers") for place in ("north", "south", "west")]  # fmt: skip
+    for days, title in enumerate(titles):
+        body = Note(title, said=f"About painting: {title.lower()}, as I have said before.").format()
+        vault.put(title, kind=Kind.FACT, body=body, authority=Authority.USER_TOLD, days_ago=20 + days)  # fmt: skip
+    for days, name in enumerate(("boats", "masts", "buoys", "lamps"), 1):
+        typed(vault, days, f"We no longer repaint the {name} since the painters have gone to the museum, so somebody else is looked for there.")  # fmt: skip
+    told = (await vault.build()).text
+    assert all(title in told for title in titles)
+    assert "said: " not in told
+
+
 async def test_of_two_sentences_on_one_matter_the_later_is_told_with_the_earlier(vault):
     typed(vault, 9, "Use structlog for logging in this repo, not the stdlib logging module.")
     typed(vault, 3, "We're going back to stdlib logging, structlog broke the Datadog parser.")
@@ -551,6 +565,38 @@ async def test_of_two_sentences_that_both_hold_none_is_told_instead_of_the_other
     typed(vault, 9, earlier)
     typed(vault, 3, later)
     assert "perhaps instead of" not in (await vault.build()).text
+
+
+async def test_a_sentence_ends_nothing_because_another_of_its_session_turned(vault):
+    typed(vault, 9, "Only text messages of the agent show the agent's avatar and name.")
+    typed(vault, 3, "Session details should not show any bootstrap messages of the agent.")
+    vault.happens(
+        EventKind.PROMPT,
+        NOW - 3 * DAY + 1,
+        "s3",
+        prompt="We have the new runners now, so the jobs take no longer than a minute.",
+    )
+    assert "perhaps instead of" not in (await vault.build()).text
+
+
+async def test_what_names_what_it_gives_up_ends_nothing_of_what_it_keeps(vault):
+    vault.put("Rotate the Stripe webhook secret before the audit", kind=Kind.TASK, authority=Authority.USER_PROMPT, days_ago=9)  # fmt: skip
+    vault.put("Use Adyen for the cards of the EU", kind=Kind.DECISION, authority=Authority.USER_PROMPT, days_ago=9)  # fmt: skip
+    typed(vault, 3, "Scrap Adyen, legal never signed it. Everything goes through Stripe for now.")
+    told = (await vault.build()).text.splitlines()
+    (task,) = (line for line in told if "Rotate the Stripe" in line)
+    (choice,) = (line for line in told if "Use Adyen" in line)
+    assert "he said since" not in task
+    assert "he said since: “Scrap Adyen" in choice
+
+
+async def test_words_that_share_next_to_nothing_with_a_statement_are_not_told_beside_it(vault):
+    number = "The invoice numbers start at 10000 each year"
+    vault.put(number, kind=Kind.FACT, authority=Authority.USER_PROMPT, days_ago=9)
+    typed(vault, 5, "The invoice template got a new logo, nothing else changed.")
+    assert "he said since" not in (await vault.build()).text
+    typed(vault, 3, "Invoice numbers start at 20000 as of this year.")
+    assert f"{number} (he said since: “Invoice numbers start at 20000" in (await vault.build()).text
 
 
 async def test_a_long_paste_between_keeps_what_was_said_before_it(vault):
