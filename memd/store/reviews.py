@@ -111,7 +111,7 @@ def rejected_summaries(tx: Connection, project_id: int | None = None) -> list[Su
 def replaced_statements(
     tx: Connection, project_id: int, since: int
 ) -> list[tuple[Summary, int, int]]:
-    """Return what was stated in a project since a time and was replaced, with the time (UTC milliseconds) and the id of what replaces it."""
+    """Return what was stated in a project since a time and was replaced, with the time (UTC milliseconds) and id of what replaces it."""
     rows = tx.execute(
         "SELECT s.id, max(n.at), n.id FROM supersessions x JOIN summaries s ON s.id = x.older_id"
         f" JOIN summaries n ON n.id = x.newer_id WHERE {HIDES} AND s.project_id = ? AND s.at >= ?"
