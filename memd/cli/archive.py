@@ -118,12 +118,12 @@ def show_progress() -> Iterator[FileProgress]:
     def show(path: str, done: int, total: int) -> None:
         nonlocal last_path, last_line, read, printed
         if is_terminal:
-            update(done, total, _format_progress(path, done, total))
+            update(done, total, _format_done(done, total))  # no path: it takes the bar's room
         elif last_line and path != last_path and read > printed:
             print(last_line, file=sys.stderr)
             printed = read
         read = done * _PROGRESS_LINES // max(total, 1)
-        last_path, last_line = path, _format_progress(path, done, total)
+        last_path, last_line = path, f"{_format_done(done, total)}  {path}"
 
     is_terminal = sys.stderr.isatty()
     with progress_bar("reading") as update:
@@ -132,8 +132,8 @@ def show_progress() -> Iterator[FileProgress]:
         print(last_line, file=sys.stderr)
 
 
-def _format_progress(path: str, done: int, total: int) -> str:
-    return f"{output.format_size(done)} of {output.format_size(total)}  {path}"
+def _format_done(done: int, total: int) -> str:
+    return f"{output.format_size(done)} of {output.format_size(total)}"
 
 
 # ── import FILE ──────────────────────────────────────────────────────────────────────────────────

@@ -224,7 +224,7 @@ def progress_bar(description: str) -> Iterator[UpdateBar]:
 
     columns = (
         TextColumn("{task.description}"),
-        BarColumn(),
+        BarColumn(bar_width=20),
         TextColumn("{task.fields[detail]}"),
         TransferSpeedColumn(),
         TimeRemainingColumn(),
