@@ -117,6 +117,11 @@ _SAYS_THAT = re.compile(
     re.IGNORECASE,
 )
 
+_DOES = re.compile(r"^(?:we|they|(?:[\w-]+ ){0,3}[\w-]+s) (?:(?:always|never|only|all|still) )?(?P<verb>[a-z-]+)\b", re.IGNORECASE)  # fmt: skip
+"""What many do, without an ending: `deploys go through staging`."""
+_IS_A = re.compile(r"\bis an?\b", re.IGNORECASE)
+"""A doubt in what merely sounds decided (`that is a good idea`), none in what one asks to remember."""
+
 
 def draft_assertions(story: Story, context: EpisodeContext) -> list[Draft]:
     """Return what the user's answers and sentences of a turn assert by one of the forms."""
@@ -213,7 +218,8 @@ def _is_likely_withdrawn(sentence: OwnSentence) -> bool:
 def _read_lasting(said: str) -> tuple[Form, Kind] | None:
     """Read “from now on” before what binds: `from now on every migration needs a review`."""
     match = SPEECH["states lasting"].match(said)
-    is_rule = match is not None and _BINDS.search(match["rest"]) and _find_kind(match["rest"])
+    rest = match["rest"] if match else ""
+    is_rule = SPEECH["bans lasting"].match(rest) or (_BINDS.search(rest) and _find_kind(rest))
     return (LASTING, Kind.INSTRUCTION) if is_rule and not SPEECH["here"].search(said) else None
 
 
@@ -257,10 +263,15 @@ def _find_kind(rest: str) -> Kind | None:
     """Return what is to be remembered: a taste or a fact; None if it is only a thing at hand."""
     if SPEECH["prefer"].match(rest):
         return Kind.PREFERENCE
-    is_sure = not sentences.is_question(rest) and not SPEECH["either value"].search(rest)
-    is_fact = _SAYS_THAT.match(rest) and is_sure
+    is_sure = not (
+        sentences.is_question(rest)
+        or SPEECH["either value"].search(rest)
+        or SPEECH["doubts"].search(_IS_A.sub(" ", rest))
+    )
+    told = _DOES.match(rest)
+    is_fact = _SAYS_THAT.match(rest) or (told and told["verb"].lower() in VERBS)
     is_order = first_word(rest) in VERBS
-    return Kind.FACT if is_fact and not is_order and not SPEECH["doubts"].search(rest) else None
+    return Kind.FACT if is_fact and is_sure and not is_order else None
 
 
 def may_order(prompt: str) -> bool:

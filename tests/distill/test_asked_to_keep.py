@@ -1,9 +1,15 @@
 """“From now on” before an order or what binds, and “remember that” behind it: kept where they say something that can be understood alone."""
 
-from memd.distill.assertions import read_sentence
+from memd.distill.assertions import _clean, read_sentence
 from memd.distill.own_words import read_own_sentences, select_assertions
 from tests.tables import every_row
 
+BANS = (
+    "From now on, no semicolons in TypeScript.",
+    "From now on, no push to main.",
+    "from now on no print statements in the code please",
+    "From now on, no test may take longer than a second.",
+)
 KEPT = (
     ("From now on deploy with `make deploy` only.", "said:from-now-on", "instruction"),
     ("From now on don't touch `vendor/`", "said:from-now-on", "instruction"),
@@ -17,6 +23,12 @@ KEPT = (
     ("Never hardwire an address.", "said:always", "instruction"),
     ("every model change needs a migration, please remember that", "said:remember", "fact"),
     ("the staging host is rebuilt on Mondays - don't forget that!", "said:remember", "fact"),
+    ("Please remember: the customer id is a UUID.", "said:remember", "fact"),
+    ("Remember that deploys go through staging.", "said:remember", "fact"),
+    ("remember that we use bun for the scripts", "said:remember", "fact"),
+    ("Use pnpm, not npm, from now on.", "said:from-now-on", "instruction"),
+    ("Use tabs, please, from now on.", "said:from-now-on", "instruction"),
+    *((text, "said:from-now-on", "instruction") for text in BANS),
 )
 NOT_KEPT = (
     "The build is red, remember that?",
@@ -40,6 +52,10 @@ NOT_KEPT = (
     "From now on skip the hooks, just this once.",
     "From now on leave the flags alone for the next run.",
     "From now on use the fake clock while we debug this.",
+    "From now on no errors in the log.",
+    "From now on no one is on call.",
+    "Remember that users table?",
+    "Remember we write the tests first, or was it last?",
 )
 
 
@@ -56,3 +72,10 @@ def test_what_the_user_asks_to_keep_is_kept(text, rule, kind):
 @every_row("text", NOT_KEPT)
 def test_what_is_doubted_asked_reported_or_ordered_for_once_is_not(text):
     assert read(text) == []
+
+
+@every_row("text", BANS)
+def test_what_is_forbidden_from_now_on_is_not_turned_into_an_order(text):
+    (sentence,) = read_own_sentences(text)
+    form, _ = read_sentence(sentence)
+    assert _clean(sentence.text, form).startswith("no ")
