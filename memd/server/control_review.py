@@ -240,10 +240,11 @@ def _describe_all(tx: Connection, found: list[Summary], now: int) -> list[JsonOb
     described = []
     for one in found:
         note, session = split_note(one.body), sessions.get(places[one.id])
+        is_quote = any(note.text == f"User: “{each['quote']}”" for each in proofs[one.id])
         described.append(
             {
                 **to_plain(one),
-                "text": note.text,
+                "text": "" if is_quote else note.text,  # its proof shows it
                 "why": note.why,
                 "about": note.about,
                 "quoted": note.quoted,

@@ -242,7 +242,7 @@ def _environment() -> Environment:
         trim_blocks=True, lstrip_blocks=True, auto_reload=False, cache_size=-1,
     )  # fmt: skip
     made.filters |= {
-        "age": format_age, "body": render_markdown, "clock": format_clock, "code": mark_code, "commas": "{:,}".format,
+        "age": format_age, "body": render_markdown, "clock": format_clock, "code": mark_code, "commas": "{:,}".format, "flat": flatten_markdown,
         "day": format_day, "gap": format_gap, "highlight": highlight, "iso": format_iso, "minute": format_minute,
         "plural": plural, "shorten": shorten, "size": format_size, "time": render_time,
     }  # fmt: skip
@@ -363,6 +363,13 @@ def highlight(text: str, wanted: Collection[str]) -> Markup:
 
 _BLOCKS = ("code", "fence", "list", "heading", "blockquote", "table")
 _INLINE = ("backticks", "emphasis", "strikethrough", "newline")
+
+
+def flatten_markdown(text: str) -> str:
+    """Return what Markdown says on one line: its paragraphs and items without their signs."""
+    said = (one.children or [] for one in _markdown().parse(text) if one.type == "inline")
+    lines = ("".join(part.content or " " for part in parts if not part.nesting) for parts in said)
+    return " · ".join(line.strip() for line in lines if line.strip())
 
 
 def render_markdown(text: str) -> Markup:

@@ -104,16 +104,26 @@ def test_of_many_files_one_line_a_tenth_is_enough(capsys):
     assert lines[-1].endswith("file 199")
 
 
-def test_on_a_terminal_the_bar_and_the_time_that_remains_have_room_whatever_the_paths(monkeypatch, capsys):
+def test_on_a_terminal_the_bar_and_the_time_that_remains_have_room_whatever_the_paths(
+    monkeypatch, capsys
+):
     monkeypatch.setattr("sys.stderr.isatty", lambda: True)
     monkeypatch.setenv("FORCE_COLOR", "1")
     monkeypatch.setenv("COLUMNS", "80")
     with show_progress() as progress:
         for done in range(0, 9_000_000, 1_000_000):
-            progress(f"/home/anna/.claude/projects/{'-home-anna-code' * 9}/{done}.jsonl", done, 9_000_000)
-    drawn = re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", capsys.readouterr().err).replace("\r", "\n").split("\n")
+            progress(
+                f"/home/anna/.claude/projects/{'-home-anna-code' * 9}/{done}.jsonl", done, 9_000_000
+            )
+    drawn = (
+        re.sub(r"\x1b\[[\d;?]*[A-Za-z]", "", capsys.readouterr().err)
+        .replace("\r", "\n")
+        .split("\n")
+    )
     last = [line for line in drawn if line.strip()][-1]
-    assert re.fullmatch(r"reading [━╸╺]{20} 7\.6 MB of 8\.6 MB +\S+ \S+ +(?:-:--:--|\d:\d\d:\d\d) *", last)
+    assert re.fullmatch(
+        r"reading [━╸╺]{20} 7\.6 MB of 8\.6 MB +\S+ \S+ +(?:-:--:--|\d:\d\d:\d\d) *", last
+    )
 
 
 def hear_interrupts():

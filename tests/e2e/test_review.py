@@ -81,6 +81,22 @@ async def test_what_was_learned_waits_with_its_proof_and_a_rejection_keeps_it_aw
     assert memories(daemon, noted["id"])[noted["id"]]["speaker"] == "told"
 
 
+def test_a_sentence_that_its_proof_shows_is_shown_there_alone(daemon):
+    hook(
+        daemon,
+        "UserPromptSubmit",
+        prompt="From now on, tag each release by hand.",
+        session_id="tags",
+    )
+    hook(daemon, "Stop", last_assistant_message="All right.", session_id="tags")
+    daemon.settle()
+    shown = command(daemon, "review")
+    assert "Tag each release by hand" in shown
+    assert (
+        shown.count("From now on, tag each release by hand.") == 2
+    )  # the session's name and the proof
+
+
 async def test_one_key_each_on_a_terminal_and_u_takes_the_last_one_back(daemon, client):
     texts = [
         "The queue is RabbitMQ 3.",

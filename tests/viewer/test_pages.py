@@ -9,7 +9,7 @@ import apsw
 import pytest
 
 from memd.viewer.memory import PART_CHARACTERS, show_memory
-from memd.viewer.page import Visit, render_page, reveal
+from memd.viewer.page import Visit, flatten_markdown, render_page, reveal
 from memd.viewer.server import PAGES, ViewSettings, connect
 from memd.viewer.sessions import arrange_session
 from memd.viewer.static import write_page
@@ -250,6 +250,16 @@ def test_a_session_is_read_with_its_tools_folded_and_what_it_left_beside_it(read
     assert all(one["title"][:40] in page.text for one in read["left"])
 
 
+def test_how_a_session_ended_is_told_without_the_signs_of_markdown():
+    said = (
+        "All pass:\n\n## Summary\n- `mise run test`\n- **Both** are\n  green\n\n1. Unused *paths*\n"
+    )
+    assert (
+        flatten_markdown(said)
+        == "All pass: · Summary · mise run test · Both are green · Unused paths"
+    )
+
+
 def test_what_was_told_and_left_stands_beside_the_turn_in_which_that_was():
     def prompt(at):
         return {"what": "prompt", "at": at, "text": str(at), "agent": None}
@@ -330,7 +340,7 @@ def test_home_tells_that_fewer_memories_hold_than_before_and_how_many_were_repla
     call("forget", ids=[ids[2]], dry_run=False)
     text = " ".join(Elements(editor.get(home).html).text.split())
     assert "2 fewer hold than at" in text
-    assert "1 of them was replaced by newer ones" in text
+    assert "1 was replaced by a newer one and counts no more: 1 note" in text
 
 
 def test_the_timeline_begins_with_this_month_and_its_last_day(reader, call):
