@@ -22,6 +22,12 @@ _NO_THING = _TABLE.list_words("no thing")
 _IMPERATIVES = frozenset(
     word for text in _TABLE.rows["imperatives"].values() for word in text.split()
 )
+_UNMISTAKABLE = frozenset(
+    word
+    for language in ("polish", "russian")
+    for word in _TABLE.rows["imperatives"][language].split()
+)
+"""Imperatives that nobody reports with, also behind “always”: `Siempre usa` may tell what a program does."""
 _INFINITIVES = frozenset(
     f"{word.removesuffix('e')}en" for word in _TABLE.rows["imperatives"]["german"].split()
 ) | {"nehmen", "geben", "lesen"}
@@ -69,7 +75,8 @@ def read_order(sentence: str, whole: str = "") -> str:
     first = tokens[0] in _ALWAYS | _NEVER
     is_order = _ends_order(tokens) if first else _is_order(tokens)
     is_ban = first and tokens[0] in _NEVER and _is_order(tokens[1:])
-    is_held = at < len(tokens) and (is_order or is_ban)
+    is_clear = first and not _UNMISTAKABLE.isdisjoint(tokens[1:2])
+    is_held = at < len(tokens) and (is_order or is_ban or is_clear)
     return "always" if is_held or _forbids_name(tokens, whole) else ""
 
 

@@ -28,10 +28,13 @@ KEPT = (
     ("Nie `tei/f002r.xml` anfassen, das liegt schon beim Setzer!", "said:always"),
     ("Ne jamais toucher `dist/app.js`", "said:always"),
     ("N'utilise jamais `pip` ici", "said:always"),
+    ("Zawsze uruchamiaj testy przed commitem", "said:always"),
+    ("Всегда запускай тесты перед коммитом", "said:always"),
     ("Never run `git stash` in here, I lost a day that way", "said:always"),
 )
 ASKED_TO_KEEP = (
     ("Merk dir: die Abgabe beim Verlag ist am 15. März.", "fact", "Die Abgabe beim Verlag ist am 15. März"),
+    ("Merk dir bitte, dass der Kran klemmt.", "fact", "Der Kran klemmt"),
     ("Merk dir, dass der Blasebalg undicht ist.", "fact", "Der Blasebalg undicht ist"),
     ("Souviens-toi que le four met vingt minutes à chauffer.", "fact", "Le four met vingt minutes à chauffer"),
     ("Recuerda que el servidor de pruebas se borra cada lunes.", "fact", "El servidor de pruebas se borra cada lunes"),
@@ -50,6 +53,9 @@ ASKED_TO_KEEP = (
     ("Je préfère les fonctions courtes.", "preference", "Je préfère les fonctions courtes"),
 )  # fmt: skip
 NOT_KEPT = (
+    "Siempre usa demasiada memoria.",
+    "Zawsze ten sam błąd.",
+    "Всегда одно и то же",
     "Nutze immer noch die alte Version",
     "Benutze ich immer die falsche Datei?",
     "Teste hier immer zweimal",
