@@ -22,7 +22,7 @@ from memd.belief.moves import find_moved
 from memd.belief.notes import split_note
 from memd.belief.polarity import WORDS
 from memd.belief.standing import find_objection, holds_alike
-from memd.belief.turns import find_ended
+from memd.belief.turns import find_ended, find_exchanged
 from memd.models import Draft, EdgeType, Kind, Summary, Tier
 from memd.text import content_stems, normalised
 
@@ -206,7 +206,10 @@ def find_change(newer: Summary, older: Summary) -> ValueChange | None:
         return None
     are_orders = {newer.kind, older.kind} <= _ORDER_KINDS
     turns = says_turn(f"{newer.title}\n{newer.body}")
-    return _find_change(*_parse_both(older, newer), turns=turns, are_orders=are_orders)
+    is_decided = newer.kind is Kind.DECISION
+    return _find_change(
+        *_parse_both(older, newer), turns=turns, are_orders=are_orders, is_decided=is_decided
+    )
 
 
 @functools.lru_cache(_SENTENCES_CACHED)
@@ -218,14 +221,15 @@ def changes_sentence(older: str, newer: str) -> bool:
 
 
 def _find_change(
-    older: Claims, newer: Claims, *, turns: bool, are_orders: bool
+    older: Claims, newer: Claims, *, turns: bool, are_orders: bool, is_decided: bool = False
 ) -> ValueChange | None:
     change = find_value_change(older, newer)
     if change is None and are_orders:
         change = find_replaced_order(older, newer, turns=turns)
     if change is not None and change.is_whole:
         return change
-    others = (find_moved(older, newer, turns=turns), find_ended(older, newer, turns=turns))
+    ended = find_ended(older, newer, turns=turns, is_decided=is_decided)
+    others = (find_exchanged(older, newer), find_moved(older, newer, turns=turns), ended)
     whole = next((one for one in others if one is not None and one.is_whole), None)
     return whole or change or next(filter(None, others), None)
 

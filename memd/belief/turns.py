@@ -50,6 +50,11 @@ _VALUE_MAX = 3
 _MEANS, _COMMAND_AT = frozenset({"with", "via", "by"}), 3
 """What stands before a command that does something, and where its argument stands at the earliest."""
 
+_PREFERS = re.compile(
+    r"\b(?:prefer|like|want|choose|use|take) (?P<first>[^,;.]{1,60}?) (?:over|rather than|instead of) (?P<second>[^,;.]{1,60}?)\W*$"
+)
+"""One thing before another: the same with both exchanged is its opposite."""
+
 _Ending = Literal["denies", "drops", "allows"]
 
 
@@ -76,10 +81,12 @@ class _Ended:
     """Whether its own form says that something turned."""
 
 
-def find_ended(older: Claims, newer: Claims, *, turns: bool) -> ValueChange | None:
+def find_ended(
+    older: Claims, newer: Claims, *, turns: bool, is_decided: bool = False
+) -> ValueChange | None:
     """Return the change by which the newer statement ends what the older one says; None if it leaves it.
 
-    `turns`: it says that something is otherwise now, perhaps in the words that announce it.
+    `turns`, `is_decided`: it says that something is otherwise now, or decided, perhaps in the words that announce it.
     """
     orders = read_orders(older)
     if not orders or ADDS.search(newer.flat_text) or _LIMITED.search(newer.flat_text):
@@ -98,13 +105,23 @@ def find_ended(older: Claims, newer: Claims, *, turns: bool) -> ValueChange | No
     if passed := next(filter(None, passing), None):
         return ValueChange("", join_clause(passed), now)
     for clause in _list_clauses(newer):
-        for ended in _read_endings(clause, chooses=chooses, turns=turns):
+        for ended in _read_endings(clause, chooses=chooses, turns=turns, is_decided=is_decided):
             is_all = turns or ended.ending != "allows" or ended.keys >= order.keys
             is_once = ended.ending == "denies" and _denies(clause[0]) and _only_now(newer)
             if is_all and not is_once and _is_ended(order, ended):
                 is_whole = (turns or ended.is_sure) and len(orders) == 1
                 return ValueChange("", f"“{was}”", f"“{now}”", is_whole=is_whole)
     return None
+
+
+def find_exchanged(older: Claims, newer: Claims) -> ValueChange | None:
+    """Find what stands behind in `prefer tabs over spaces` and before in the newer `prefer spaces over tabs`: to be judged."""
+    was, now = _PREFERS.search(older.flat_text), _PREFERS.search(newer.flat_text)
+    if was is None or now is None or _LIMITED.search(newer.flat_text):
+        return None
+    if was.group("first", "second") != now.group("second", "first"):
+        return None
+    return ValueChange("", was["first"], now["first"], is_whole=False)
 
 
 def _only_now(newer: Claims) -> bool:
@@ -216,10 +233,12 @@ def _strip_frame(clause: Clause) -> Clause:
 # ── The newer statement ──────────────────────────────────────────────────────────────────────────
 
 
-def _read_endings(clause: Clause, *, chooses: bool = True, turns: bool = True) -> Iterator[_Ended]:
+def _read_endings(
+    clause: Clause, *, chooses: bool = True, turns: bool = True, is_decided: bool = False
+) -> Iterator[_Ended]:
     """Yield what a clause denies, drops or allows.
 
-    `chooses`: the statement chooses something else; `turns`: it says that something is otherwise now.
+    `chooses`: the statement chooses something else; `turns`: it says that something is otherwise now; `is_decided`: or decided.
     """
     content = [t for t in clause if t.has_content]
     keys = [t.key for t in content]
@@ -241,7 +260,8 @@ def _read_endings(clause: Clause, *, chooses: bool = True, turns: bool = True) -
     if first is None:
         return
     rest = [t for t in told if t.has_content and t is not first]
-    is_told = chooses or decided or first.key == "rid" or first.text.lower().endswith(("ing", "ed"))
+    decides = decided or is_decided
+    is_told = chooses or decides or first.key == "rid" or first.text.lower().endswith(("ing", "ed"))
     if first.key in _DROPPING and is_told:
         yield _Ended("drops", _telling(rest), True)
     if first.key in _LEAVING and is_told:
