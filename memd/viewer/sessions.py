@@ -1,7 +1,7 @@
 """Sessions: each to read, with what it was told and what it left beside it; what told lines cost, and did they help."""
 
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from itertools import groupby
 
 from memd.viewer.page import Json, Page, Visit, make_page, shorten
@@ -106,10 +106,18 @@ def arrange_session(found: Json, *, is_first: bool = True) -> Json:
         "shown": shown,
         "used": sum(one["outcome"] == "used" for one in shown),
         "tokens": sum(one["tokens"] for one in shown),
-        "files": found["files"][:_FILES_SHOWN],
+        "files": list(_name_files(found["files"][:_FILES_SHOWN])),
         "files_left": len(found["files"][_FILES_SHOWN:]),
         "is_first": is_first,
     }
+
+
+def _name_files(paths: Sequence[str]) -> Iterator[tuple[str, str]]:
+    """Yield each path with its name, and with its directory's if another has that name."""
+    counts = Counter(path.rpartition("/")[2] for path in paths)
+    for path in paths:
+        *_, directory, name = "", *path.split("/")
+        yield path, f"{directory}/{name}" if counts[name] > 1 and directory else name
 
 
 def _split_turns(events: Sequence[Json]) -> list[list[Json]]:

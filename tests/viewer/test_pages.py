@@ -281,6 +281,15 @@ def test_what_was_told_and_left_stands_beside_the_turn_in_which_that_was():
     assert [at for _, at, _ in later["turns"][0][1]] == [21]
     earlier = arrange_session({**found, "events": found["events"][:3], "next": [20, 1]})
     assert [one["at"] for one in earlier["turns"][0][2]] == [15]
+    named = arrange_session(
+        {**found, "files": ["/a/docs/guide.md", "/a/site/guide.md", "/a/run.py", "guide.md"]}
+    )
+    assert [name for _, name in named["files"]] == [
+        "docs/guide.md",
+        "site/guide.md",
+        "run.py",
+        "guide.md",
+    ]
 
 
 def test_a_long_session_leads_to_its_later_part(reader, call):
