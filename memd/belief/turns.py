@@ -260,9 +260,8 @@ def _read_endings(
     if first is None:
         return
     rest = [t for t in told if t.has_content and t is not first]
-    decides = decided or is_decided
-    is_told = chooses or decides or first.key == "rid" or first.text.lower().endswith(("ing", "ed"))
-    if first.key in _DROPPING and is_told:
+    is_told = chooses or decided or first.key == "rid" or first.text.lower().endswith(("ing", "ed"))
+    if first.key in _DROPPING and (is_told or is_decided):
         yield _Ended("drops", _telling(rest), True)
     if first.key in _LEAVING and is_told:
         yield from _read_left(told)
