@@ -26,7 +26,7 @@ from memd.injection.choice import DAY_MS, CandidateChoice, CandidateGroup
 from memd.injection.later import ENDING_MAX, choose_ending, read_later_words
 from memd.injection.learned import SAID_MAX, SaidSentence, is_told
 from memd.injection.moments import STARTS
-from memd.injection.since import STANDING_KINDS, tell_since
+from memd.injection.since import STANDING_KINDS, is_followed, tell_since
 from memd.injection.working_tree import NO_GUIDES, Guides
 from memd.models import (
     GLOBAL_PROJECT,
@@ -393,8 +393,21 @@ def _list_noted(groups: Iterable[CandidateGroup]) -> list[ContextCandidate]:
     return [one for group in groups for one in group.candidates if one.episode is None]
 
 
+def _list_typed(groups: Iterable[CandidateGroup]) -> list[ContextCandidate]:
+    """List what the user stated that a form of words kept."""
+    return [
+        one
+        for group in groups
+        for one in group.candidates
+        if one.episode is not None and is_followed(one)
+    ]
+
+
 def _count_said(groups: Iterable[CandidateGroup]) -> int:
-    """Count how many of the user's own sentences are told: the fewer, the more was noted that is more than a claim."""
+    """Count how many of the user's own sentences are told: the fewer, the more was noted that is more than a claim.
+
+    What a form of words kept tells nothing of whether the rest was noted.
+    """
     return SAID_MAX - len(_list_noted(one for one in groups if one.name != UNPROVED_HEADING))
 
 
@@ -413,12 +426,14 @@ def _choose_said(
     now: int,
 ) -> tuple[SaidSentence, ...]:
     """Choose the user's own likeliest sentences, best first, because there are few notes."""
-    noted = _list_noted(groups)
+    noted, typed = _list_noted(groups), _list_typed(groups)
     unfit = [one.candidate for one in left_out if one.candidate.kind in STANDING_KINDS]
     number = here.project.id if here.project else 0
-    statements = _list_statements(one for one in noted if one.authority >= Authority.USER_TOLD)
+    statements = _list_statements(
+        one for one in (*noted, *typed) if one.authority >= Authority.USER_TOLD
+    )
     # What is left out as a memory, because it is outdated or holds elsewhere, is not told as words either.
-    known = [f"{one.title} {one.body}" for one in (*noted, *unfit)]
+    known = [f"{one.title} {one.body}" for one in (*noted, *unfit)] + [one.title for one in typed]
     return spoken.choose_late(tx, number, prompts, known, statements, now=now)
 
 
