@@ -274,21 +274,9 @@ def _drop_spoken(group: CandidateGroup, said: Sequence[SaidSentence]) -> Candida
     """Leave out of the titles of work what is told as the user's own words, and the work that says no more."""
     if group.name != WORK_HEADING:
         return group
-    rests = [(one, _find_rest(one.title, said)) for one in group.candidates]
+    rests = [(one, lines.find_rest(one.title, said)) for one in group.candidates]
     kept = (replace(one, title=rest or one.title) for one, rest in rests if rest or one.left_open)
     return replace(group, candidates=tuple(kept))
-
-
-def _find_rest(title: str, said: Sequence[SaidSentence]) -> str:
-    """Return what a title says besides the user's sentence that it is, or that sets a limit and leads it."""
-    for one in said:
-        text = one.text.rstrip(".!? ")
-        rest = title[len(text) :].lstrip(".!?:; ")
-        if title[: len(text)].casefold() == text.casefold() and (
-            not rest or lines.limits(one.text)
-        ):
-            return rest
-    return title
 
 
 def read_version(tx: Connection, here: SessionState) -> tuple[object, ...]:
