@@ -67,13 +67,6 @@ def says_done(task: str, later: str) -> bool:
     return WORDS["is done"].search(later) is not None or is_past
 
 
-def turns(text: str) -> bool:
-    """Return whether a function word says that something is otherwise, given up or enough from now on."""
-    return any(
-        WORDS[name].search(text) for name in ("is otherwise", "as of now", "gives up", "excess")
-    )
-
-
 def measure_ending(text: str) -> dict[str, float]:
     """The features of what was typed: its words and pairs of words (“+”), and under a name what its form is."""
     tokens = [fold(word) for word in words(text)[:_WORDS_READ_MAX]]

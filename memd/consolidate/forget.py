@@ -21,7 +21,7 @@ from memd.consolidate import sources
 from memd.consolidate.wanted_words import WantedWords
 from memd.errors import BadRequest, UnknownId
 from memd.models import TITLE_EVENT, Event, EventKind, Session, Summary, Supersession
-from memd.store import erasure, ledger, links, projects, reviews
+from memd.store import erasure, ledger, links, projects
 from memd.store import events as store_events
 from memd.store import summaries as store_summaries
 from memd.store.database import Connection
@@ -401,7 +401,7 @@ def apply_plan(tx: Connection, plan: ForgetPlan, now: int) -> None:
         if summary is not None:
             sources.forget_origins(tx, number, now)
             note_forgotten_words(tx, summary, now)
-            reviews.note_forgotten(tx, summary.project_id, now)
+            ledger.note_forgotten(tx, summary.project_id, now)
             erasure.delete_memory(tx, number)
             ledger.record_forgotten(tx, summary.uid, now)
     guard = "handed on: what stood between was forgotten"
@@ -411,7 +411,7 @@ def apply_plan(tx: Connection, plan: ForgetPlan, now: int) -> None:
         nodes |= _erase_events(tx, plan.event_ids[start : start + _EVENTS_PER_SLICE], now)
     links.drop_orphan_nodes(tx, nodes)
     for session in plan.sessions:
-        reviews.note_forgotten(tx, session.project_id, now)
+        ledger.note_forgotten(tx, session.project_id, now)
         if projects.forget_session(tx, session.id):
             ledger.record_forgotten(tx, session.uid, now)
     if plan.project_id is not None:
@@ -426,7 +426,7 @@ def _erase_events(tx: Connection, event_ids: Sequence[int], now: int) -> set[tup
     nodes: set[tuple[str, str]] = set()
     found = store_events.events_by_ids(tx, event_ids)
     for session in projects.sessions(tx, {one.session_id for one in found.values()}).values():
-        reviews.note_forgotten(tx, session.project_id, now)
+        ledger.note_forgotten(tx, session.project_id, now)
     for event in found.values():
         nodes |= links.neighbours(tx, "event", str(event.id))
         links.drop_node(tx, "event", str(event.id))

@@ -17,7 +17,7 @@ from memd.distill.proof.objections import claims_fix
 from memd.distill.text import is_question, split_sentences
 from memd.index import entities
 from memd.injection.choice import TITLES_CACHED, CandidateGroup, measure_age
-from memd.injection.learned import is_told
+from memd.injection.learned import SaidSentence, is_told
 from memd.languages import has_unspaced
 from memd.models import Authority, Kind
 from memd.store.session_context import COMMITS, LEFT_OPEN
@@ -381,6 +381,16 @@ def denies(text: str) -> bool:
 def limits(text: str) -> bool:
     """Return whether a sentence denies, sets a condition, or tells how often: a limit or a custom, which nothing that is done ends."""
     return denies(text) or any(fold(word) in _LASTING for word in words(text))
+
+
+def find_rest(title: str, said: Iterable[SaidSentence]) -> str:
+    """Return what a title says besides the user's sentence that it is, or that sets a limit and leads it."""
+    for one in said:
+        text = one.text.rstrip(".!? ")
+        rest = title[len(text) :].lstrip(".!?:; ")
+        if title[: len(text)].casefold() == text.casefold() and (not rest or limits(one.text)):
+            return rest
+    return title
 
 
 def drop_done(outcomes: Sequence[ContextCandidate]) -> list[ContextCandidate]:

@@ -26,7 +26,7 @@ from memd.injection.choice import DAY_MS, CandidateChoice, CandidateGroup
 from memd.injection.later import ENDING_MAX, choose_ending, read_later_words
 from memd.injection.learned import SAID_MAX, SaidSentence, is_told
 from memd.injection.moments import STARTS
-from memd.injection.since import STANDING_KINDS, tell_since
+from memd.injection.since import STANDING_KINDS, is_followed, tell_since
 from memd.injection.working_tree import NO_GUIDES, Guides
 from memd.models import (
     GLOBAL_PROJECT,
@@ -274,21 +274,9 @@ def _drop_spoken(group: CandidateGroup, said: Sequence[SaidSentence]) -> Candida
     """Leave out of the titles of work what is told as the user's own words, and the work that says no more."""
     if group.name != WORK_HEADING:
         return group
-    rests = [(one, _find_rest(one.title, said)) for one in group.candidates]
+    rests = [(one, lines.find_rest(one.title, said)) for one in group.candidates]
     kept = (replace(one, title=rest or one.title) for one, rest in rests if rest or one.left_open)
     return replace(group, candidates=tuple(kept))
-
-
-def _find_rest(title: str, said: Sequence[SaidSentence]) -> str:
-    """Return what a title says besides the user's sentence that it is, or that sets a limit and leads it."""
-    for one in said:
-        text = one.text.rstrip(".!? ")
-        rest = title[len(text) :].lstrip(".!?:; ")
-        if title[: len(text)].casefold() == text.casefold() and (
-            not rest or lines.limits(one.text)
-        ):
-            return rest
-    return title
 
 
 def read_version(tx: Connection, here: SessionState) -> tuple[object, ...]:
@@ -393,8 +381,21 @@ def _list_noted(groups: Iterable[CandidateGroup]) -> list[ContextCandidate]:
     return [one for group in groups for one in group.candidates if one.episode is None]
 
 
+def _list_typed(groups: Iterable[CandidateGroup]) -> list[ContextCandidate]:
+    """List what the user stated that a form of words kept."""
+    return [
+        one
+        for group in groups
+        for one in group.candidates
+        if one.episode is not None and is_followed(one)
+    ]
+
+
 def _count_said(groups: Iterable[CandidateGroup]) -> int:
-    """Count how many of the user's own sentences are told: the fewer, the more was noted that is more than a claim."""
+    """Count how many of the user's own sentences are told: the fewer, the more was noted that is more than a claim.
+
+    What a form of words kept tells nothing of whether the rest was noted.
+    """
     return SAID_MAX - len(_list_noted(one for one in groups if one.name != UNPROVED_HEADING))
 
 
@@ -413,12 +414,14 @@ def _choose_said(
     now: int,
 ) -> tuple[SaidSentence, ...]:
     """Choose the user's own likeliest sentences, best first, because there are few notes."""
-    noted = _list_noted(groups)
+    noted, typed = _list_noted(groups), _list_typed(groups)
     unfit = [one.candidate for one in left_out if one.candidate.kind in STANDING_KINDS]
     number = here.project.id if here.project else 0
-    statements = _list_statements(one for one in noted if one.authority >= Authority.USER_TOLD)
+    statements = _list_statements(
+        one for one in (*noted, *typed) if one.authority >= Authority.USER_TOLD
+    )
     # What is left out as a memory, because it is outdated or holds elsewhere, is not told as words either.
-    known = [f"{one.title} {one.body}" for one in (*noted, *unfit)]
+    known = [f"{one.title} {one.body}" for one in (*noted, *unfit)] + [one.title for one in typed]
     return spoken.choose_late(tx, number, prompts, known, statements, now=now)
 
 

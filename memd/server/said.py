@@ -62,13 +62,13 @@ def find_said(
         return ()
     parts = dict.fromkeys(tuple(words(fold(word.text))) for word in missing)
     expression = " OR ".join(map(phrase_expression, parts))
-    told = (answer.hits[0].said_since if answer.hits else None) or ""
+    told = [hit.said_since for hit in answer.hits[:1] if hit.said_since]
     found: dict[str, SaidAside] = {}
     for prompt in events.match_prompts(tx, expression, where, _PROMPTS_READ_MAX):
         for one in _read_own(
             tx, prompt, asking, lambda text: _answers(text, question, asked, missing)
         ):
-            if len(found) < SAID_MAX and one.text not in told:
+            if len(found) < SAID_MAX and not is_told(one.text, told):
                 found.setdefault(one.text, one)
     return tuple(found.values())
 

@@ -1,5 +1,6 @@
 """The ledger of received events, what was forgotten, which files were imported, and the vault's notes."""
 
+import json
 from collections.abc import Mapping
 
 from apsw import Connection
@@ -67,6 +68,8 @@ def mark_imported(tx: Connection, path: str, size: int, modified_at: int, now: i
     tx.execute("INSERT OR REPLACE INTO imports VALUES (?, ?, ?, ?)", (path, size, modified_at, now))
 
 
+FORGOTTEN = "forgotten:"
+"""Begins the names of the notes that keep when something of a project was forgotten."""
 REPOSITORY = "repository "
 """Begins the names of the notes by which a project's repository is known again: its first commit and its origins."""
 TOLD = "told "
@@ -100,6 +103,27 @@ def note_names(tx: Connection, beginning: str) -> list[str]:
     """Return what follows this beginning in the names of the notes that have it."""
     sql = "SELECT substr(key, length(?1) + 1) FROM meta WHERE key >= ?1 AND key < ?1 || char(1114111) ORDER BY key"
     return fetch_column(tx, sql, (beginning,))
+
+
+def note_forgotten(tx: Connection, project_id: int, *times: int) -> None:
+    """Note when something of a project was forgotten: what stays of it are hashes, which tell of no project."""
+    key = f"{FORGOTTEN}{project_id}"
+    write_note(tx, key, json.dumps(sorted({*_read_times(tx, key), *times})))
+
+
+def move_forgotten(tx: Connection, project_id: int, into: int | None) -> None:
+    """Drop these notes of a project that goes, whose number another one will have; `into`: the one that it becomes part of."""
+    key = f"{FORGOTTEN}{project_id}"
+    times = _read_times(tx, key)
+    if into is not None and times:
+        note_forgotten(tx, into, *times)
+    drop_note(tx, key)
+
+
+def _read_times(tx: Connection, key: str) -> list[int]:
+    found = json.loads(read_note(tx, key) or "[]")
+    # Versions before noted the last time alone.
+    return found if isinstance(found, list) else [found]
 
 
 _WATCHED = "watched:"

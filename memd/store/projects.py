@@ -184,6 +184,7 @@ def merge_project(tx: Connection, source: Project, into: Project, now: int) -> M
             f"UPDATE {table} SET project_id = ?{also} WHERE project_id = ?", (into.id, source.id)
         )
         moved.append(tx.changes())
+    ledger.move_forgotten(tx, source.id, into.id)
     tx.execute("DELETE FROM projects WHERE id = ?", (source.id,))
     tx.execute("INSERT INTO aliases VALUES (?, ?, ?)", (source.key, into.id, now))
     return MergedRows(*moved)
@@ -287,6 +288,7 @@ def forget_project(tx: Connection, project_id: int) -> None:
         for table in ("sessions", "summaries")
     ):
         tx.execute("DELETE FROM aliases WHERE project_id = ?", (project_id,))
+        ledger.move_forgotten(tx, project_id, None)
         tx.execute("DELETE FROM projects WHERE id = ?", (project_id,))
 
 

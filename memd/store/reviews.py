@@ -255,17 +255,16 @@ class Change:
     """`user`, `agent` or `memd`; empty where that is not recorded."""
 
 
-_FORGOTTEN = "forgotten:"
 _IS_OF_PROJECTS = (
     "CASE kind WHEN 'forgotten' THEN EXISTS (SELECT 1 FROM meta m JOIN json_each(?5) p"
-    f" ON m.key = '{_FORGOTTEN}' || p.value WHERE CAST(m.value AS INTEGER) = at)"
+    f" ON m.key = '{ledger.FORGOTTEN}' || p.value JOIN json_each(m.value) t WHERE t.value = at)"
     " WHEN 'switched' THEN substr(name, 3) IN (SELECT o.key FROM projects o JOIN json_each(?5) p ON o.id = p.value"
     " UNION ALL SELECT c.key FROM sessions c JOIN json_each(?5) p ON c.project_id = p.value) WHEN 'merged' THEN 1"
     " ELSE EXISTS (SELECT 1 FROM summaries s JOIN json_each(?5) p"
     " ON s.project_id = p.value WHERE s.id IN (SELECT one WHERE kind <> 'consolidated' UNION ALL"
     " SELECT newer_id FROM supersessions WHERE kind = 'consolidated' AND run = one)) END"
 )
-"""A merge is of every project, a run of those in which it hid something, what was forgotten of those that note its time."""
+"""A merge is of every project, a run of those in which it hid something, what was forgotten of those that note its times."""
 # What is recorded later in one transaction stands after what it brought with it.
 _CHANGES = """
 SELECT 'j' || id, iif(substr(reason, 1, length(?1)) = ?1, 'edited', 'judged'), at, newer_id, older_id, relation, who, 2
@@ -288,11 +287,6 @@ UNION ALL SELECT 'n' || id, 'remembered', created_at, id, 0, '', 'user', 1 FROM 
   WHERE source = 'user' AND substr(rule, 1, 10) = 'remembered'
 UNION ALL SELECT 'f' || at, 'forgotten', at, count(*), 0, '', 'user', 3 FROM forgotten GROUP BY at
 """
-
-
-def note_forgotten(tx: Connection, project_id: int, now: int) -> None:
-    """Note when something of a project was last forgotten: what stays of it are hashes, which tell of no project."""
-    ledger.write_note(tx, f"{_FORGOTTEN}{project_id}", str(now))
 
 
 def latest_changes(  # what is looked for

@@ -59,6 +59,20 @@ def test_what_a_memory_answers_is_told_by_the_memory_alone(says, ask):
     assert texts(answer) == []
 
 
+def test_what_is_told_beside_a_hit_in_part_is_not_told_again(says, ask):
+    says("Remember that the kiln in the yard is booked by Ada.", answer="OK.")
+    long = (
+        "the kiln in the yard is raku's call now, the yard's kiln is booked by him from here on and not any more as ada did it,"
+        " whoever it may be and whatever it is that shall be fired"
+    )
+    says(long)
+    answer = ask(query="whose call is firing raku in the kiln of the yard")
+    assert answer["hits"][0]["said_since"].startswith(
+        "he said since: “the kiln in the yard is raku's"
+    )
+    assert texts(answer) == []
+
+
 def test_the_prompt_that_asks_is_no_answer_to_itself(says, shared_daemon, tmp_path):
     session = says("tell me about the sluice gate and who has the key")
     asked = {"query": "sluice gate", "directory": str(tmp_path)}

@@ -127,7 +127,7 @@ def test_reports_that_were_dealt_with_and_answers_of_a_few_words_are_not_told(be
 def test_what_may_have_ended_something_that_stands_is_told_until_it_is_noted(begin):
     session, _ = begin()
     session.asks(
-        "We decided to host the registry, the mirror, the wiki and the mail at Hetzner because it is cheap."
+        "We decided to host the registry, the mirror, the wiki, the forum and the mail at Hetzner because it is cheap."
     )
     session.ends("Noted.")
     for prompt in (
@@ -141,7 +141,7 @@ def test_what_may_have_ended_something_that_stands_is_told_until_it_is_noted(beg
     for topic in ("linter", "formatter", "spelling", "importer"):
         work(begin, "next one", f"The {topic} is new.", commit=f"Update the {topic}")
     session, told = begin()
-    assert "Host the registry, the mirror, the wiki and the mail at Hetzner" in told
+    assert "Host the registry, the mirror, the wiki, the forum and the mail at Hetzner" in told
     ended = [line for line in told.splitlines() if "may end something above" in line]
     assert len(ended) == 1
     assert "everything sits at the university since monday" in ended[0]

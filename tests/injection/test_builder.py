@@ -599,6 +599,18 @@ async def test_words_that_share_next_to_nothing_with_a_statement_are_not_told_be
     assert f"{number} (he said since: “Invoice numbers start at 20000" in (await vault.build()).text
 
 
+async def test_what_a_form_of_words_kept_takes_no_room_of_what_it_did_not(vault):
+    rules = (
+        "Never deploy on a Friday", "Always squash the fixups", "Never log a card number", "Always mock the clock",
+        "Never import with wildcards", "Always write British English", "Never retry a refund", "Always pin the images",
+    )  # fmt: skip
+    for rule in rules:
+        vault.put(rule, kind=Kind.INSTRUCTION, authority=HIS, episode="s:1")
+    says(vault, *(f"Subject {n} has to be written as {n * 7919} in the letters." for n in range(30)), *(f"{rule}." for rule in rules))  # fmt: skip
+    told = (await vault.build()).text.splitlines()
+    assert sum(line.startswith("- “Subject") for line in told) == LINES_MAX - len(rules)
+
+
 async def test_a_long_paste_between_keeps_what_was_said_before_it(vault):
     typed(vault, 9, "Never deploy on a Friday.")
     typed(vault, 5, "x y z " * 15_000)
