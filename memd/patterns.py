@@ -1,14 +1,19 @@
-"""Regular expressions that are compiled when first used, and tables of words and patterns that stand beside the code.
+"""Regular expressions that are compiled when first used, and the tables of words, patterns and weights beside the code.
 
 memd has hundreds of patterns, and a start waits for none.
 """
 
+import itertools
+import json
 import re
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from functools import cache
+from importlib import resources
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, cast
+
+from memd.caches import cached
 
 if TYPE_CHECKING:
     import regex
@@ -120,3 +125,25 @@ class _ListedPattern(_LazyPattern):
 
     def _compile(self) -> Any:
         return self._table.read_pattern(self.pattern, self._given_flags)
+
+
+_FILES = 8
+
+
+@cached(_FILES)
+def read_weights(package: str, name: str, part: str = "") -> Mapping[str, float]:
+    """Read the weights in a package's file, or in a part of that file."""
+    content = json.loads((resources.files(package) / name).read_text(encoding="utf-8"))
+    weights: Mapping[str, float] = (content[part] if part else content)["weights"]
+    return weights
+
+
+def weigh(weights: Mapping[str, float], features: Mapping[str, float]) -> float:
+    """The logarithm of the odds; a feature that was too rare to have a weight counts nothing."""
+    return weights["bias"] + sum(weights.get(name, 0.0) * value for name, value in features.items())
+
+
+def list_runs(mark: str, tokens: Sequence[str]) -> Iterator[str]:
+    """Yield the names of the features of a text's words: each word, and each two that follow each other, behind a mark."""
+    pairs = (" ".join(pair) for pair in itertools.pairwise(tokens))
+    return (mark + one for one in itertools.chain(tokens, pairs))

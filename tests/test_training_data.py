@@ -11,8 +11,13 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from memd.belief.ending import ENDING_MIN, rate_ending
-from memd.belief.withdrawal import RETRACTED_MIN, WITHDRAWN_MIN, rate_retracted, rate_withdrawn
+from memd.belief.ending import (
+    ENDING_MIN,
+    RETRACTED_MIN,
+    WITHDRAWN_MIN,
+    rate_retracted,
+    rate_withdrawn,
+)
 from memd.distill.own_words import read_beginning
 from memd.injection.later import split_prompt
 

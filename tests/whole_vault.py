@@ -16,10 +16,9 @@ from memd.capture.redact import redact, redact_value
 from memd.config import Config
 from memd.consolidate.consolidator import Consolidator
 from memd.consolidate.curator import Curator
-from memd.consolidate.eraser import Eraser
 from memd.consolidate.judgments import JudgmentService
 from memd.consolidate.remember import NewMemory
-from memd.consolidate.scrub import make_redaction_rule
+from memd.consolidate.scrub import Eraser, make_redaction_rule
 from memd.distill.distiller import Distiller
 from memd.embeddings.hashing import HashingEmbedder
 from memd.index import check, snapshot

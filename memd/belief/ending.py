@@ -1,8 +1,9 @@
-"""A small model of how likely what the user typed ended or changed something that stood. Pure.
+"""Small models of whether words end something: what stood before they were typed, or the sentence that they follow. Pure.
 
 `heike came round, the files are json again` says nowhere that it ends `We settled on TOML for the files`: but that it ends something
-can be told from how people speak when a thing is over, bought, moved, left or allowed again. A logistic regression on words,
-pairs of words and form; `scripts/train-words ending` fits it.
+can be told from how people speak when a thing is over, bought, moved, left or allowed again. Nor can anybody list how people change
+their minds, in the middle of a message or with the next one. The models are logistic regressions on words, pairs of words and form,
+fitted on messages whose writers knew nothing of memd (`scripts/train-words ending`, `withdrawal` and `retraction`).
 """
 
 import functools
@@ -11,8 +12,9 @@ import math
 from memd.belief import polarity
 from memd.belief.changes import ADDS, says_turn
 from memd.belief.polarity import WORDS, list_folded
-from memd.text import content_stems, first_word, fold, stem, words
-from memd.weights import list_runs, read_weights, weigh
+from memd.caches import cached
+from memd.patterns import list_runs, read_weights, weigh
+from memd.text import content_stems, first_word, fold, split_sentences, stem, words
 
 ENDING_MIN = 0.25
 """The logarithm of the odds from which words on a task's matter end it: one in nineteen of the prompts of real work that end nothing,
@@ -79,3 +81,53 @@ def measure_ending(text: str) -> dict[str, float]:
     }
     listed = {name: float(bool(WORDS[name].search(text))) for name in _TURNING_LISTS}
     return {**form, **listed, **dict.fromkeys(list_runs("+", tokens), 1.0)}
+
+
+WITHDRAWN_MIN = 1.1
+"""The logarithm of the odds from which a sentence counts as taken back: one in sixteen of those that stand is lost, though half of
+these were written to look taken back."""
+_BEGINNING = 3
+"""Words of the beginning, where most turns are made."""
+
+
+RETRACTED_MIN = 0.5
+"""The logarithm of the odds from which the next prompt is told as a doubt: one in thirty-four of real work reaches it."""
+
+
+@cached(_CACHED)
+def rate_withdrawn(sentence: str, following: str) -> float:
+    """The logarithm of the odds that a sentence does not hold after what its speaker says behind it in the same message."""
+    measured = measure_following(sentence, following)
+    return weigh(read_weights("memd.belief", "withdrawal.json"), measured)
+
+
+@cached(_CACHED)
+def rate_retracted(sentence: str, beginning: str) -> float:
+    """The logarithm of the odds that a sentence does not hold after its speaker's next prompt, which begins so."""
+    measured = measure_following(sentence, beginning)
+    return weigh(read_weights("memd.belief", "retraction.json"), measured)
+
+
+def measure_following(sentence: str, following: str) -> dict[str, float]:
+    """The features: its words and pairs of words (“+”), those of the beginning once more (“^”), and under a name what its form is."""
+    tokens = [fold(word) for word in words(following)[:_WORDS_READ_MAX]]
+    said, new = frozenset(content_stems(sentence)), frozenset(content_stems(following))
+    has_number = any(map(str.isdigit, following))
+    form = {
+        "shared": len(said & new) / (len(said) + 1),
+        "shares": float(bool(said & new)),
+        "length": math.log1p(len(tokens)),
+        "new": math.log1p(len(new - said)),
+        "asks": float("?" in following),
+        "ends asking": float(following.rstrip().endswith("?")),
+        "denies": float(polarity.has_negation(following)),
+        "begins denying": float(polarity.begins_with_denial(following)),
+        "denied before": float(polarity.has_negation(sentence)),
+        "first person": float(not _FIRST_PERSON.isdisjoint(tokens)),
+        "number": float(has_number),
+        "numbers": float(has_number and any(map(str.isdigit, sentence))),
+        "reason": float(WORDS["reason"].search(following) is not None),
+        "sentences": float(len(split_sentences(following))),
+    }
+    found = {**form, **dict.fromkeys(list_runs("+", tokens), 1.0)}
+    return {**found, **dict.fromkeys(list_runs("^", tokens[:_BEGINNING]), 1.0)}

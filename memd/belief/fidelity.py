@@ -14,8 +14,8 @@ from memd.belief import polarity, scope
 from memd.belief.polarity import WORDS, list_folded
 from memd.belief.quotes import QuotedPlace, words_of
 from memd.languages import detect_text_languages
+from memd.patterns import read_weights, weigh
 from memd.text import is_stop_word, split_sentences, stem, words
-from memd.weights import read_weights, weigh
 
 _DUTIES = list_folded("modals") | list_folded("duties")
 _COPULAS = list_folded("copulas") | {"be"}

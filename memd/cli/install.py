@@ -327,7 +327,7 @@ def _find_added(models_dir: str, name: str) -> AddedModel | None:
 
 def _find_damage(added: AddedModel) -> str:
     """Return what is wrong with its files, read whole; empty if nothing is."""
-    from memd.embeddings.local.worker import check_weights
+    from memd.embeddings.local.bert import check_weights
 
     if damage := added.find_damage():
         return damage

@@ -23,13 +23,13 @@ from memd.belief.claims import join_title
 from memd.belief.decide import VALUE_KINDS, CandidatePair, Decision, count_refusals, decide
 from memd.belief.rejections import reject_repeats
 from memd.belief.supersede import find_changed, is_judged
+from memd.caches import trim_heap
 from memd.config import ConsolidateConfig
 from memd.consolidate import near_duplicates, runs
 from memd.consolidate.merging import MergeReport, merge_duplicates
 from memd.consolidate.near_duplicates import CosinePair, hash_text
 from memd.consolidate.runs import UndoResult
 from memd.embeddings.base import ChatModel
-from memd.index.malloc import trim_heap
 from memd.index.memory_index import MemoryIndex
 from memd.models import EdgeType, Summary
 from memd.store import links, summaries

@@ -15,11 +15,11 @@ from memd.belief.claims import statement_text
 from memd.belief.notes import QuotedNote
 from memd.belief.proof import QUOTE_CHARACTERS_MAX
 from memd.consolidate import forget, projects, scrub, sources
-from memd.consolidate.eraser import Eraser
 from memd.consolidate.forget import ForgetResult, ForgetSelection
 from memd.consolidate.judgments import EDITED, REASON_CHARACTERS_MAX, NewJudgment, apply_judgment
 from memd.consolidate.projects import ProjectMerge, UndoneMerge
 from memd.consolidate.remember import NewMemory, RememberResult, remember
+from memd.consolidate.scrub import Eraser
 from memd.errors import BadRequest
 from memd.models import (
     SETTINGS_NODE,

@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, Any
 
 import anyio
 
-from memd import log
+from memd import caches, log
 from memd.capture import spool
 from memd.capture.ingest import Ingestor, Receipt
 from memd.capture.project import ProjectOverrides, ProjectResolver
@@ -26,10 +26,9 @@ from memd.capture.redact import RULES_VERSION, redact, redact_value
 from memd.config import Config, explain_retired
 from memd.consolidate.consolidator import Consolidator
 from memd.consolidate.curator import Curator
-from memd.consolidate.eraser import Eraser, RelatedFiles
 from memd.consolidate.judgments import JudgmentService
 from memd.consolidate.retention import Retention
-from memd.consolidate.scrub import make_redaction_rule
+from memd.consolidate.scrub import Eraser, RelatedFiles, make_redaction_rule
 from memd.daemon import backup, doctor, process
 from memd.daemon.client_notes import NoteFollower
 from memd.daemon.doctor import VaultDoctor
@@ -47,7 +46,6 @@ from memd.embeddings.hashing import HashingEmbedder
 from memd.embeddings.providers import OllamaChat
 from memd.embeddings.remote import RemoteEmbedder, make_remote_embedder
 from memd.errors import VaultError
-from memd.index import malloc
 from memd.index.backfill import Backfill, VectorMaintenance
 from memd.index.indexer import Indexer
 from memd.index.memory_index import ACTIVE_FROM, MemoryIndex
@@ -86,7 +84,7 @@ async def serve(
     manager: ServiceManager = NO_MANAGER,
 ) -> None:
     """Serve one vault until a shutdown is requested. Raises AlreadyRunning or a VaultError."""
-    malloc.limit_arenas()
+    caches.limit_arenas()
     for directory in (paths.data_dir, paths.state_dir, paths.runtime_dir):
         private_dir(directory)
     with process.hold_lock(paths.lock, clock()), doctor.open_vault(paths, clock()) as db:

@@ -12,10 +12,10 @@ from dataclasses import dataclass, replace
 from itertools import islice
 
 from memd.belief.claims import parse_claims
+from memd.belief.ending import WITHDRAWN_MIN, rate_withdrawn
 from memd.belief.later import TAKING_BACK_WITHIN, may_take_back
 from memd.belief.polarity import WORDS
 from memd.belief.turns import may_end
-from memd.belief.withdrawal import WITHDRAWN_MIN, rate_withdrawn
 from memd.distill import text as sentences
 from memd.distill.episodes import AskedQuestion, EpisodeContext, Story, Utterance
 from memd.distill.orders import Wish, drop_place, read_order, read_wish

@@ -5,7 +5,7 @@ typed into refused calls, the agent's messages, and what tools returned.
 """
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from memd.belief import supersede
@@ -20,7 +20,7 @@ from memd.belief.notes import (
     split_note,
 )
 from memd.belief.proof import Said, Spoken, SpokenRecord, is_taken_back, prove, refuse
-from memd.belief.quotes import find_quote, words_of
+from memd.belief.quotes import find_quote, has_words, words_of
 from memd.belief.rejections import leave_retracted
 from memd.distill.assertions import CHOSEN, read_sentence
 from memd.distill.edits import EDIT_TOOLS
@@ -28,9 +28,9 @@ from memd.distill.episodes import QUESTION_TOOL, EpisodeContext, Story, Utteranc
 from memd.distill.offers import read_options
 from memd.distill.own_words import OwnSentence, find_typed_paragraphs, read_own_sentences
 from memd.distill.vetoes import OPAQUE
-from memd.models import NOTED, Event, Session, SessionRef, Summary
+from memd.models import NOTED, Authority, Event, EventKind, Session, SessionRef, Summary
 from memd.paths import name_device
-from memd.store import events, links, projects, summaries, usage
+from memd.store import events, judgments, links, projects, summaries, usage
 from memd.store.database import Connection
 from memd.store.events import SpokenTurn, TurnFilter, match_turns
 from memd.text import list_strings
@@ -273,3 +273,27 @@ def list_spoken(story: Story) -> Iterator[Spoken]:
         if one.tool == QUESTION_TOOL
     ]
     yield from sorted(found, key=lambda one: (one.at, one.event_id))
+
+
+def find_upheld(tx: Connection, titles: Mapping[int, str]) -> frozenset[int]:
+    """Return those of these memories (id → title) that the user judged to supersede another, in a sentence of his own."""
+    judged = judgments.upheld_by_user(tx, tuple(titles))
+    return frozenset(number for number in judged if _is_typed(tx, number, titles[number]))
+
+
+def uphold(tx: Connection, one: Summary | None) -> Summary | None:
+    """Return a memory as the user's word if he judged it so, and typed it himself."""
+    if (
+        one is None
+        or one.authority >= Authority.USER_TOLD
+        or not find_upheld(tx, {one.id: one.title})
+    ):
+        return one
+    return replace(one, authority=Authority.USER_PROMPT)
+
+
+def _is_typed(tx: Connection, number: int, title: str) -> bool:
+    sources = events.events_by_ids(tx, [one for one, _ in links.sources_of(tx, number)]).values()
+    prompts = (str(one.payload.get("prompt", "")) for one in sources if one.kind is EventKind.PROMPT)  # fmt: skip
+    wanted = words_of(title)
+    return any(has_words(part, wanted) for prompt in prompts for part in own_parts(prompt))

@@ -16,7 +16,7 @@ import anyio.to_thread
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.caches import clear_caches
+from memd.caches import clear_caches, trim_heap
 from memd.embeddings import hashing
 from memd.embeddings.base import Embedder, LocalEmbedder
 from memd.errors import EngineFailed
@@ -24,7 +24,6 @@ from memd.index import backfill
 from memd.index.check import has_same_passages
 from memd.index.chunking import passage_text, split_into_passages
 from memd.index.entities import NamedEntity, entities_of_summary
-from memd.index.malloc import trim_heap
 from memd.index.memory_index import IndexUpdate, MemoryIndex
 from memd.index.snapshot import IndexStorage
 from memd.models import Space, Summary

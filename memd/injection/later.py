@@ -13,10 +13,9 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memd.belief.claims import parse_claims
-from memd.belief.ending import ENDING_MIN, rate_ending, says_done
+from memd.belief.ending import ENDING_MIN, RETRACTED_MIN, rate_ending, rate_retracted, says_done
 from memd.belief.polarity import WORDS, is_negation, list_folded
 from memd.belief.turns import name_ended
-from memd.belief.withdrawal import RETRACTED_MIN, rate_retracted
 from memd.caches import cached
 from memd.distill.assertions import read_sentence
 from memd.distill.own_words import VERBS, OwnSentence, read_beginning, read_own_sentences

@@ -15,8 +15,8 @@ from memd.distill.assertions import is_withdrawn_form, read_sentence
 from memd.distill.own_words import OwnSentence, is_firm, read_own_sentences
 from memd.distill.vetoes import COLONS, OPAQUE, SPEECH, is_ironic
 from memd.machine_text import is_machine_text
+from memd.patterns import read_weights, weigh
 from memd.text import content_stems, normalised, split_sentences, words
-from memd.weights import read_weights, weigh
 
 SAID_MAX = 17
 """Sentences that are shown where nothing was noted: with three lines of work, as many as a start has."""

@@ -20,7 +20,7 @@ from memd.belief.notes import split_note
 from memd.belief.standing import describe_contradiction, find_other_scope, is_later_word
 from memd.belief.values import describe_line, find_line, read_set_values
 from memd.distill.proof.reopening import leave_passed
-from memd.distill.upheld import find_upheld
+from memd.distill.proving import find_upheld
 from memd.injection import lines, spoken
 from memd.injection.choice import DAY_MS, CandidateChoice, CandidateGroup
 from memd.injection.later import ENDING_MAX, choose_ending, read_later_words

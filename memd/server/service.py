@@ -25,8 +25,8 @@ from memd.consolidate.remember import NewMemory, RememberResult
 from memd.consolidate.retention import Retention
 from memd.consolidate.wanted_words import parse_wanted_words
 from memd.distill.distiller import Distiller
+from memd.distill.proving import uphold
 from memd.distill.redistill import Redistiller
-from memd.distill.upheld import uphold
 from memd.embeddings.base import ChatModel
 from memd.errors import BadRequest, SelectionChanged, UnknownId
 from memd.index.backfill import VectorMaintenance

@@ -18,9 +18,8 @@ from numpy.typing import NDArray
 
 from benchmarks import corpus, metrics
 from memd.embeddings.hashing import HashingEmbedder
-from memd.index.memory_index import MemoryIndex
+from memd.index.memory_index import MemoryIndex, VectorMatrix
 from memd.index.postings import POSTING
-from memd.index.vectors import VectorMatrix
 from memd.models import Kind, Tier
 from memd.recall import retrievers
 from memd.recall.profiles import LexicalSettings

@@ -5,8 +5,7 @@ import itertools
 import pytest
 
 from memd.consolidate.curator import Curator
-from memd.consolidate.eraser import Eraser
-from memd.consolidate.scrub import make_redaction_rule
+from memd.consolidate.scrub import Eraser, make_redaction_rule
 from memd.embeddings.hashing import HashingEmbedder
 from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex

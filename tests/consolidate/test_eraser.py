@@ -3,9 +3,8 @@ from pathlib import Path
 import anyio
 import pytest
 
-from memd.consolidate.eraser import Eraser, RelatedFiles
 from memd.consolidate.forget import ForgetSelection
-from memd.consolidate.scrub import make_pattern_rule
+from memd.consolidate.scrub import Eraser, RelatedFiles, make_pattern_rule
 from memd.errors import BadRequest, SelectionChanged
 from memd.models import EdgeType, EventKind, Kind
 from memd.store import erasure, events, ledger, projects

@@ -13,7 +13,7 @@ from memd.consolidate.near_duplicates import (
     hash_text,
     select_candidates,
 )
-from memd.index.vectors import VectorMatrix
+from memd.index.memory_index import VectorMatrix
 from memd.models import Kind
 from tests.factories import AT, make_summary
 from tests.tables import every_row

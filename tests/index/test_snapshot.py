@@ -14,7 +14,7 @@ import pytest
 from memd.embeddings.hashing import HashingEmbedder
 from memd.index import quantization, snapshot
 from memd.index.indexer import Indexer
-from memd.index.memory_index import IndexUpdate, MemoryIndex, VaultContents
+from memd.index.memory_index import IndexUpdate, MemoryIndex, VaultContents, VectorMatrix
 from memd.index.snapshot import (
     SnapshotInterrupted,
     SnapshotUnusable,
@@ -22,7 +22,6 @@ from memd.index.snapshot import (
     sweep_snapshots,
     write_snapshot,
 )
-from memd.index.vectors import VectorMatrix
 from memd.models import Space
 from memd.store import database, fulltext, summaries
 from tests.index.test_indexer import contents, put, words_of

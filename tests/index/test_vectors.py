@@ -2,8 +2,8 @@ import numpy as np
 import pytest
 
 from memd.embeddings.hashing import HashingEmbedder
+from memd.index.memory_index import ExactVectors, VectorMatrix
 from memd.index.quantization import BinaryCodes
-from memd.index.vectors import ExactVectors, VectorMatrix
 
 
 def unit(rng, count, dimensions=96):

@@ -12,9 +12,8 @@ from memd.capture.ingest import Ingestor
 from memd.capture.redact import redact
 from memd.config import CaptureConfig, InjectConfig, NotesConfig
 from memd.consolidate.curator import Curator
-from memd.consolidate.eraser import Eraser
 from memd.consolidate.judgments import JudgmentService
-from memd.consolidate.scrub import make_redaction_rule
+from memd.consolidate.scrub import Eraser, make_redaction_rule
 from memd.index.memory_index import MemoryIndex
 from memd.injection.ask import Asker
 from memd.injection.budget import SessionBudget

@@ -5,9 +5,9 @@ import secrets
 
 import pytest
 
-from memd.consolidate.eraser import Eraser
 from memd.consolidate.forget import ForgetSelection
 from memd.consolidate.remember import NewMemory, remember
+from memd.consolidate.scrub import Eraser
 from memd.models import Authority, Kind
 from memd.sharing.folder import FolderTransport
 from memd.sharing.syncer import Syncer

@@ -8,9 +8,8 @@ import pytest
 from memd.capture.redact import redact, redact_value
 from memd.config import TeamConfig
 from memd.consolidate.curator import Curator
-from memd.consolidate.eraser import Eraser
 from memd.consolidate.remember import NewMemory
-from memd.consolidate.scrub import make_redaction_rule
+from memd.consolidate.scrub import Eraser, make_redaction_rule
 from memd.models import Authority, Kind
 from memd.sharing import team_server
 from memd.sharing.postgres import Head, LogId, LogServer, PostgresTransport, _read_head

@@ -23,13 +23,13 @@ import numpy as np
 import memd
 from memd.embeddings.base import ModelNotServed, ServedModel, TextsRefused, Vectors
 from memd.embeddings.command import explain_status
+from memd.embeddings.local.bert import VECTORS
 from memd.embeddings.local.packages import AddedModel, list_added
-from memd.embeddings.local.worker import VECTORS
 from memd.errors import EngineFailed
 
 _BOOT = (
     "import json, sys; sys.path[:] = json.loads(sys.argv[1]);"
-    " from memd.embeddings.local.worker import main; main(sys.argv[2:])"
+    " from memd.embeddings.local.bert import main; main(sys.argv[2:])"
 )
 _ONE_THREAD = dict.fromkeys(
     ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "MKL_NUM_THREADS", "VECLIB_MAXIMUM_THREADS"), "1"

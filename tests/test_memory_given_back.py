@@ -6,9 +6,9 @@ import pytest
 
 PROGRAM = """
 import numpy as np
-from memd.index import malloc
+from memd import caches
 
-malloc.limit_arenas()
+caches.limit_arenas()
 
 
 def resident():
@@ -21,7 +21,7 @@ before = resident()
 held = [np.ones(90_000, np.uint8) for _ in range(400)]
 last = held[-1]
 del held
-malloc.trim_heap()
+caches.trim_heap()
 assert resident() - before < 10, (before, resident())
 assert last.sum() == 90_000
 """
