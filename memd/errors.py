@@ -21,7 +21,7 @@
             └── VaultNewer    a newer memd wrote it
 
 SQLite's errors are translated in store/database.py and store/foreign_sqlite.py, those of HTTP in
-embeddings/http.py. A docstring is the default message.
+embeddings/providers.py. A docstring is the default message.
 """
 
 import re

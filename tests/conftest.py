@@ -107,7 +107,7 @@ MAY_BLOCK = {
     "memd/daemon/follower.py": {"_read_states"},  # once, at the start
     "memd/daemon/app.py": {"_make_follower"},  # the same
     "memd/log.py": {"configure"},
-    "memd/sharing/sync_worker.py": {"hash_host"},  # once, at the start
+    "memd/sharing/workers.py": {"hash_host"},  # once, at the start
     "logging/handlers.py": {"emit", "shouldRollover"},  # a line of the log
     "memd/client.py": {
         "connect",

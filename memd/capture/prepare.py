@@ -12,7 +12,7 @@ from typing import Any
 from memd import log
 from memd.capture import clients, ignore, truncate
 from memd.capture.claude_code import Ignored, Refused, adapt_hook_payload, keep_unknown_payload
-from memd.capture.clients.codex import EXIT_CODE
+from memd.capture.clients import EXIT_CODE
 from memd.capture.known_files import KnownFiles
 from memd.capture.known_secrets import KnownSecrets, ProjectRedaction
 from memd.capture.project import ProjectResolver, keep_clone_apart, read_branch, redact_directory

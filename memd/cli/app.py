@@ -46,7 +46,7 @@ _GROUPS = (
     )),
     ("Keep", "memd backup", (
         ("doctor", "status doctor"), ("daemon", "start stop restart"), ("app", "serve"), ("archive", "sync export backup restore"),
-        ("team", "team"),
+        ("project", "team"),
         ("maintenance", "consolidate reindex vacuum"), ("app", "mcp hook"),
     )),
 )  # fmt: skip
@@ -60,7 +60,7 @@ COMMANDS = {
 """Every command and the function that runs it, in the order of the help page."""
 SUBCOMMANDS = {
     "project": "memd.cli.project:SUBCOMMANDS", "model": "memd.cli.install:SUBCOMMANDS",
-    "team": "memd.cli.team:SUBCOMMANDS",
+    "team": "memd.cli.project:TEAM_SUBCOMMANDS",
 }  # fmt: skip
 """Commands with subcommands, and the table of the functions that run those."""
 _OPTIONS = (

@@ -28,14 +28,14 @@ def serve() -> None:
     import anyio
 
     from memd import config
-    from memd.daemon import app, systemd
+    from memd.daemon import app, supervisor
     from memd.installers import agents, host
 
     paths = daemon_call.paths()
     private_dir(paths.state_dir)
     host.write_location(paths.installed)
     agents.refresh_launcher(host.Host.current())
-    manager = systemd.take_from_environment(os.environ, os.getpid(), paths.socket)
+    manager = supervisor.take_from_environment(os.environ, os.getpid(), paths.socket)
     settings = config.load_config(paths.config_file, os.environ.get("MEMD_TUNING", ""))
     if manager.listening_socket is not None:
         # The socket of the service manager has replaced that of a daemon which was started by hand: no

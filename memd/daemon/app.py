@@ -34,8 +34,16 @@ from memd.daemon.client_notes import NoteFollower
 from memd.daemon.doctor import VaultDoctor
 from memd.daemon.follower import TranscriptFollower
 from memd.daemon.status import EmbedderTracker, StatusReporter
-from memd.daemon.supervisor import STOP_S, Shutdown, Supervisor, Worker, supervise
-from memd.daemon.systemd import NO_MANAGER, ManagerNotifier, ServiceManager
+from memd.daemon.supervisor import (
+    NO_MANAGER,
+    STOP_S,
+    ManagerNotifier,
+    ServiceManager,
+    Shutdown,
+    Supervisor,
+    Worker,
+    supervise,
+)
 from memd.daemon.worktrees import WorktreeJoiner
 from memd.distill.distiller import Distiller
 from memd.distill.redistill import Redistiller
@@ -59,14 +67,14 @@ from memd.paths import Paths, find_home, private_dir
 from memd.recall.recaller import Recaller
 from memd.server.listener import Listener
 from memd.server.service import App, MemoryService
-from memd.sharing.sync_worker import SyncWorker, hash_host
 from memd.sharing.syncer import Syncer
+from memd.sharing.workers import SyncWorker, hash_host
 from memd.store.backup import note_rules_of_empty
 from memd.store.database import Database
 from memd.text import digest
 
 if TYPE_CHECKING:
-    from memd.sharing.team_worker import TeamWorker
+    from memd.sharing.workers import TeamWorker
 
 _LAST_EVENT_ID = 2**62
 """Greater than the id of any event."""
@@ -317,7 +325,7 @@ class Daemon:
         """Make what shares projects with a team; None unless the settings name a server."""
         if not self._config.team.url:
             return None
-        from memd.sharing.team_worker import TeamWorker  # noqa: PLC0415  # few have a team
+        from memd.sharing.workers import TeamWorker  # noqa: PLC0415  # few have a team
 
         syncer = replace(syncer, on_written=self.indexer.nudge)
         return TeamWorker(syncer, self._config.team, platform.node() or "unnamed")

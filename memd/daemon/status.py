@@ -19,8 +19,7 @@ import anyio.to_thread
 from pydantic import BaseModel, ConfigDict, Field
 
 from memd import __version__
-from memd.daemon.supervisor import SupervisedWorker, Supervisor
-from memd.daemon.systemd import StartedBy
+from memd.daemon.supervisor import StartedBy, SupervisedWorker, Supervisor
 from memd.errors import Broken
 from memd.paths import Paths
 from memd.store import database, fulltext

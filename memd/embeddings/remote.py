@@ -35,11 +35,16 @@ from memd.embeddings.batching import (
     validate_vectors,
 )
 from memd.embeddings.circuit_breaker import CircuitBreaker
-from memd.embeddings.http import ModelServer
 from memd.embeddings.local.packages import CATALOG
 from memd.embeddings.local.process import PROVIDER as LOCAL
 from memd.embeddings.local.process import LocalProvider
-from memd.embeddings.providers import OllamaProvider, OpenAIProvider, prefixes_of, space_of
+from memd.embeddings.providers import (
+    ModelServer,
+    OllamaProvider,
+    OpenAIProvider,
+    prefixes_of,
+    space_of,
+)
 from memd.errors import EngineAbsent, EngineFailed
 from memd.models import Space
 from memd.wakeup import AutoResetEvent

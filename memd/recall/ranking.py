@@ -21,7 +21,7 @@ from memd.index.columns import KIND_CODES, TIER_CODES, Columns
 from memd.index.entities import is_name_in
 from memd.index.memory_index import MemoryIndex
 from memd.models import SIGNIFICANCE_TAG, Tier
-from memd.recall import retrievers, semantic, signals
+from memd.recall import profiles, retrievers, semantic
 from memd.recall.likelihood import QueryLikelihood
 from memd.recall.profiles import Profile, ProfileStep
 from memd.recall.query import QueryVector
@@ -135,7 +135,7 @@ class RankingContext:
     @property
     def ages(self) -> Floats:
         """Return the candidates' ages in days."""
-        return signals.ages_in_days(self.columns.at[self.rows], self.query.parsed.now)
+        return profiles.ages_in_days(self.columns.at[self.rows], self.query.parsed.now)
 
     @property
     def used(self) -> Floats:
@@ -148,7 +148,7 @@ class RankingContext:
         """The days since an answer last returned each candidate; infinite if none ever did."""
         uses = self.facts.uses
         last = np.array([uses[i].last_at if i in uses else -1 for i in self.ids], np.int64)
-        return np.where(last < 0, np.inf, signals.ages_in_days(last, self.query.parsed.now))
+        return np.where(last < 0, np.inf, profiles.ages_in_days(last, self.query.parsed.now))
 
 
 # ── The order ────────────────────────────────────────────────────────────────────────────────────
@@ -447,21 +447,21 @@ def _apply_steps(steps: Sequence[ScoreStep], count: int) -> Floats:
 
 def _compute_recency(step: ProfileStep, context: RankingContext) -> Floats:
     if step.shape == "exponential":
-        return signals.exponential_decay(context.ages, step.days)
+        return profiles.exponential_decay(context.ages, step.days)
     if step.shape == "hyperbolic":
-        return signals.hyperbolic_decay(context.ages, step.days)
+        return profiles.hyperbolic_decay(context.ages, step.days)
     if step.shape == "logarithmic":
-        return signals.logarithmic_decay(context.ages)
+        return profiles.logarithmic_decay(context.ages)
     # ClawMem's: each kind fades at its own pace, and more slowly while it is in use.
-    days = signals.half_lives()[context.columns.kind[context.rows]]
-    return signals.half_life_decay(
-        context.ages, days * signals.half_life_stretch(context.used, context.unused_days)
+    days = profiles.half_lives()[context.columns.kind[context.rows]]
+    return profiles.half_life_decay(
+        context.ages, days * profiles.half_life_stretch(context.used, context.unused_days)
     )
 
 
 def _compute_title_all(_: ProfileStep, context: RankingContext) -> Floats:
     titles = [context.facts.titles.get(number, "") for number in context.ids]
-    return signals.title_has_all_words(
+    return profiles.title_has_all_words(
         titles, split_words_as_typed(context.query.parsed.terms.text)
     )
 
@@ -496,7 +496,7 @@ def _compute_coactivation(_: ProfileStep, context: RankingContext) -> Floats:
             if number not in top:
                 pairs = ((min(number, other), max(number, other)) for other in top)
                 counts[i] = sum(together.get(pair, 0) for pair in pairs)
-    return signals.coactivation_factor(counts)
+    return profiles.coactivation_factor(counts)
 
 
 def _compute_significance(_: ProfileStep, context: RankingContext) -> Floats:
@@ -504,7 +504,7 @@ def _compute_significance(_: ProfileStep, context: RankingContext) -> Floats:
     c = context.columns
     is_core = c.tier[context.rows] == TIER_CODES[Tier.CORE.value]
     levels = np.where(
-        is_core, signals.LEVELS["core"], signals.significances()[c.kind[context.rows]]
+        is_core, profiles.LEVELS["core"], profiles.significances()[c.kind[context.rows]]
     )
     rated = [
         next(
@@ -520,7 +520,7 @@ def _compute_significance(_: ProfileStep, context: RankingContext) -> Floats:
 def _compute_entity(_: ProfileStep, context: RankingContext) -> Floats:
     names, words = context.facts.entities, frozenset(context.query.parsed.terms.words)
     named = [any(is_name_in(name, words) for name in names.get(i, ())) for i in context.ids]
-    return signals.entity_factor(np.array(named, dtype=np.float64))
+    return profiles.entity_factor(np.array(named, dtype=np.float64))
 
 
 def _compute_confidence(step: ProfileStep, context: RankingContext) -> Floats:
@@ -532,7 +532,7 @@ def _compute_confidence(step: ProfileStep, context: RankingContext) -> Floats:
 
 SIGNALS: Mapping[str, Callable[[ProfileStep, RankingContext], Floats]] = {
     "recency": _compute_recency,
-    "tier": lambda _, v: signals.tier_share(v.columns.tier[v.rows], v.profile.rrf_k),
+    "tier": lambda _, v: profiles.tier_share(v.columns.tier[v.rows], v.profile.rrf_k),
     "title_all": _compute_title_all,
     "intent": _compute_intent,
     "pin": lambda _, v: v.columns.pinned[v.rows].astype(np.float64),
@@ -540,15 +540,15 @@ SIGNALS: Mapping[str, Callable[[ProfileStep, RankingContext], Floats]] = {
     # Infinity caps nothing: the cap is for pinned memories alone.
     "cap_pinned": lambda step, v: np.where(v.columns.pinned[v.rows], step.weight, np.inf),
     "confidence": _compute_confidence,
-    "quality": lambda _, v: signals.quality_factor(v.columns.quality[v.rows]),
-    "length": lambda _, v: signals.length_factor(v.columns.body_length[v.rows]),
-    "frequency": lambda _, v: signals.frequency_factor(
+    "quality": lambda _, v: profiles.quality_factor(v.columns.quality[v.rows]),
+    "length": lambda _, v: profiles.length_factor(v.columns.body_length[v.rows]),
+    "frequency": lambda _, v: profiles.frequency_factor(
         v.columns.revisions[v.rows], v.columns.duplicates[v.rows]
     ),
     "coactivation": _compute_coactivation,
     "significance": _compute_significance,
     # Both saying it again and recalling it reinforce a memory.
-    "reinforcement": lambda _, v: signals.reinforcement(v.columns.duplicates[v.rows] + v.used),
+    "reinforcement": lambda _, v: profiles.reinforcement(v.columns.duplicates[v.rows] + v.used),
     "entity": _compute_entity,
 }
 """The name of a step → its value per candidate. `context` is no single signal; see `_compute_context`."""

@@ -22,7 +22,7 @@ from memd.embeddings.base import Embedder, ModelEmbedder, Reranker, Vectors
 from memd.errors import BadRequest, EngineFailed, VaultError
 from memd.index.memory_index import MemoryIndex
 from memd.models import Kind
-from memd.recall import period, rerank, search, semantic
+from memd.recall import period, precedence, search, semantic
 from memd.recall.hits import find_turns
 from memd.recall.period import TimedQuestion
 from memd.recall.profiles import Profile, adapt_to_recent, resolve_profile, resolve_profiles
@@ -364,8 +364,8 @@ class Recaller:
             scores = await self._ask_reranker(parsed.profile, question.text, answer)
         except EngineFailed as error:
             answer = replace(answer, degraded={**answer.degraded, "rerank": error.message})
-            return rerank.cut_page(answer, question.offset, parsed.k)
-        return rerank.rerank_by_model(answer, scores, question.offset, parsed.k)
+            return precedence.cut_page(answer, question.offset, parsed.k)
+        return precedence.rerank_by_model(answer, scores, question.offset, parsed.k)
 
     async def _ask_reranker(
         self, profile: Profile, text: str, answer: Answer

@@ -20,7 +20,7 @@ import numpy as np
 from memd.errors import VaultError
 from memd.index.columns import KIND_CODES
 from memd.index.memory_index import MemoryIndex
-from memd.recall import precedence, ranking, rerank, retrievers, semantic
+from memd.recall import precedence, ranking, retrievers, semantic
 from memd.recall.hits import (
     CandidateOrder,
     Match,
@@ -347,7 +347,7 @@ def _rerank_by_text(
         ((pattern,), factor, "boost") for pattern, factor in question.boost
     ]
     if question.focus:
-        boosts.append((question.focus, rerank.FOCUS_FACTOR, "focus"))
+        boosts.append((question.focus, precedence.FOCUS_FACTOR, "focus"))
     if not candidates.ids or not (boosts or profile.rerank == "terms"):
         return candidates
     known = summaries.summaries_by_ids(tx, candidates.ids)
@@ -361,15 +361,15 @@ def _rerank_by_text(
         vocabulary, among = query.index.vocabulary, query.visible.context_rows.among
         idfs = {vocabulary.term(n) or "": among.idf(n) for n in query.terms.numbers}
         candidates = candidates.with_steps(
-            rerank.rerank_by_terms(parsed.terms.text, idfs, texts, profile.reranking)
+            precedence.rerank_by_terms(parsed.terms.text, idfs, texts, profile.reranking)
         )
     origins = links.origin_paths(tx, candidates.ids) if boosts else {}
     for patterns, factor, name in boosts:
         matching = [
-            one is not None and rerank.matches_focus(one, patterns, origins.get(one.id, ()))
+            one is not None and precedence.matches_focus(one, patterns, origins.get(one.id, ()))
             for one in found
         ]
-        factors = rerank.focus_factors(matching, candidates.scores, factor)
+        factors = precedence.focus_factors(matching, candidates.scores, factor)
         candidates = candidates.with_steps([(name, "*", factors)])
     return candidates
 

@@ -22,7 +22,7 @@ from memd.store.database import Connection
 from memd.store.projects import PROJECT_SCOPE, SESSION_SCOPE
 
 if TYPE_CHECKING:
-    from memd.sharing.team_worker import TeamWorker
+    from memd.sharing.workers import TeamWorker
 
 _STATES = {
     "on": (True, True),

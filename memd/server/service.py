@@ -55,7 +55,7 @@ from memd.server.scope import (
     require_known,
     visible_memories,
 )
-from memd.sharing.sync_worker import SyncWorker
+from memd.sharing.workers import SyncWorker
 from memd.store import judgments, lists, projects, queries, summaries
 from memd.store.database import Connection, Database
 from memd.store.erasure import ErasureBounds
@@ -65,7 +65,7 @@ from memd.store.lists import SessionRow
 from memd.time_expressions import format_time, parse_end, parse_start
 
 if TYPE_CHECKING:
-    from memd.sharing.team_worker import TeamWorker
+    from memd.sharing.workers import TeamWorker
 
 CallerKind = Literal["agent", "user"]
 """An agent calls over MCP; a user, or the user's program, makes a control call."""

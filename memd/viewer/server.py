@@ -35,7 +35,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from memd.client import Client
 from memd.errors import BadRequest, MemdError, UnknownId, Unreachable
-from memd.viewer import changes, health, home, memory, search, sessions, static, timeline
+from memd.viewer import changes, memory, overview, search, sessions, static
 from memd.viewer.page import Fields, Json, Page, Visit, make_page, render_page, reveal
 
 # ── Access ────────────────────────────────────────────────────────────────────────────────────────
@@ -199,13 +199,13 @@ def bound_connections() -> type[BoundedConnection]:
 
 
 PAGES: Mapping[str, tuple[Callable[[Visit], Page], str, str]] = {
-    "/": (home.show_home, "home.html", "/"),
-    "/inbox": (home.show_inbox, "inbox.html", "/inbox"),
-    "/rejected": (home.show_rejected, "rejected.html", "/inbox"),
-    "/memories": (home.show_memories, "memories.html", "/"),
+    "/": (overview.show_home, "home.html", "/"),
+    "/inbox": (overview.show_inbox, "inbox.html", "/inbox"),
+    "/rejected": (overview.show_rejected, "rejected.html", "/inbox"),
+    "/memories": (overview.show_memories, "memories.html", "/"),
     "/search": (search.show_search, "search.html", "/search"),
     "/whynot": (search.show_why_not, "why_not.html", "/search"),
-    "/timeline": (timeline.show_timeline, "timeline.html", "/timeline"),
+    "/timeline": (search.show_timeline, "timeline.html", "/timeline"),
     "/memory/{id}": (memory.show_memory, "memory.html", ""),
     "/memory/{id}/forget": (changes.show_forget, "forget.html", ""),
     "/memory/{id}/edit": (partial(changes.show_one, change="Edit"), "edit.html", ""),
@@ -220,21 +220,21 @@ PAGES: Mapping[str, tuple[Callable[[Visit], Page], str, str]] = {
     "/session/{key}/forget": (changes.show_forget_session, "forget.html", ""),
     "/told": (sessions.show_told, "told.html", "/told"),
     "/context": (sessions.show_context, "context.html", "/sessions"),
-    "/projects": (health.show_projects, "projects.html", "/projects"),
-    "/project/rename": (health.show_rename, "rename.html", "/projects"),
-    "/project/merge": (health.show_merge, "merge.html", "/projects"),
-    "/unmerge": (health.show_unmerge, "unmerge.html", "/projects"),
-    "/project/switch": (health.show_switch, "switch.html", "/projects"),
-    "/project": (health.show_project, "project.html", "/projects"),
-    "/health": (health.show_health, "health.html", "/health"),
-    "/run/{run}": (health.show_undo_run, "undo_run.html", "/health"),
+    "/projects": (overview.show_projects, "projects.html", "/projects"),
+    "/project/rename": (overview.show_rename, "rename.html", "/projects"),
+    "/project/merge": (overview.show_merge, "merge.html", "/projects"),
+    "/unmerge": (overview.show_unmerge, "unmerge.html", "/projects"),
+    "/project/switch": (overview.show_switch, "switch.html", "/projects"),
+    "/project": (overview.show_project, "project.html", "/projects"),
+    "/health": (overview.show_health, "health.html", "/health"),
+    "/run/{run}": (overview.show_undo_run, "undo_run.html", "/health"),
     "/forget": (lambda _: make_page("Forget by words or time"), "forget_words.html", "/health"),
     "/scrub": (lambda _: make_page("Scrub"), "scrub.html", "/health"),
 }
 """Path → what it shows, by which template, and the path of its link in the head."""
 PARTS: Mapping[str, Callable[[Visit], str]] = {
-    "/part/activity": timeline.show_recent_activity,
-    "/part/doctor": health.render_findings,
+    "/part/activity": search.show_recent_activity,
+    "/part/doctor": overview.render_findings,
     "/part/session/{key}": static.write_session_file,
 }
 """Path → what a page fetches after it is shown, because it takes longer."""
@@ -243,16 +243,16 @@ ACTIONS: Mapping[str, Callable[[Visit, Fields], Json]] = {
     "forget": changes.forget,
     "scrub-preview": changes.preview_scrub,
     "scrub": changes.scrub,
-    "review": home.review,
+    "review": overview.review,
     "edit": changes.edit,
     "take-back": changes.take_back,
     "pin": changes.pin,
     "judge": changes.judge,
-    "rename": health.rename,
-    "merge": health.merge,
-    "unmerge": health.unmerge,
-    "switch": health.switch,
-    "undo": health.undo_run,
+    "rename": overview.rename,
+    "merge": overview.merge,
+    "unmerge": overview.unmerge,
+    "switch": overview.switch,
+    "undo": overview.undo_run,
 }
 """Name of an action → what does it. It answers with `say` and `go`, or with `html`."""
 IDLE_S = 600.0

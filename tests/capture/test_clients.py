@@ -5,8 +5,7 @@ import pytest
 from memd import hook_event as hook
 from memd.capture import truncate
 from memd.capture.claude_code import Refused, adapt_hook_payload
-from memd.capture.clients import list_if_several, recognise
-from memd.capture.clients.codex import EXIT_CODE
+from memd.capture.clients import EXIT_CODE, list_if_several, recognise
 from memd.capture.prepare import (
     CaptureRequest,
     Preparer,

@@ -13,8 +13,13 @@ import anyio
 import pytest
 
 from memd.client import Client
-from memd.daemon import systemd
-from memd.daemon.systemd import NO_MANAGER, ManagerNotifier, ServiceManager, take_from_environment
+from memd.daemon import supervisor
+from memd.daemon.supervisor import (
+    NO_MANAGER,
+    ManagerNotifier,
+    ServiceManager,
+    take_from_environment,
+)
 from memd.errors import ConfigError
 from memd.installers import service
 from memd.paths import Paths
@@ -54,7 +59,7 @@ def passing(monkeypatch):
         for at, file in enumerate(files):
             os.dup2(file.fileno(), first + at)
             opened.append(first + at)
-        monkeypatch.setattr(systemd, "FIRST_PASSED_FD", first)
+        monkeypatch.setattr(supervisor, "FIRST_PASSED_FD", first)
         return {
             "LISTEN_PID": str(os.getpid()),
             "LISTEN_FDS": str(len(files)),
@@ -190,7 +195,7 @@ async def test_ready_is_sent_once_the_daemon_listens_and_the_index_is_loaded(
 async def test_ready_is_sent_while_a_slow_index_still_loads(
     manager_socket, next_message, monkeypatch
 ):
-    monkeypatch.setattr(systemd, "INDEX_WAIT_S", 0.01)
+    monkeypatch.setattr(supervisor, "INDEX_WAIT_S", 0.01)
     listening = anyio.Event()
     listening.set()
     async with anyio.create_task_group() as tasks:

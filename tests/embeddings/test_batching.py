@@ -13,8 +13,7 @@ from memd.embeddings.batching import (
     truncate_text,
     validate_vectors,
 )
-from memd.embeddings.http import ModelServer
-from memd.embeddings.providers import OllamaProvider, space_of
+from memd.embeddings.providers import ModelServer, OllamaProvider, space_of
 from memd.errors import EngineFailed
 from tests.fakes.ollama import Model
 from tests.tables import every_row

@@ -2,8 +2,8 @@ import anyio
 import httpx
 import pytest
 
-from memd.embeddings import http
-from memd.embeddings.http import ModelServer, Reply, checked_url
+from memd.embeddings import providers
+from memd.embeddings.providers import ModelServer, Reply, checked_url
 from memd.errors import ConfigError, EngineAbsent, EngineFailed
 from tests.tables import every_row
 
@@ -40,7 +40,7 @@ async def test_a_server_that_does_not_listen_is_a_failure_of_its_own(server, ask
 
 @pytest.mark.parametrize("fault", ["disconnect", "not json", "endless"])
 async def test_what_goes_wrong_on_the_way_is_an_engine_failed(server, asked, monkeypatch, fault):
-    monkeypatch.setattr(http, "REPLY_BYTES", 2_000_000)
+    monkeypatch.setattr(providers, "REPLY_BYTES", 2_000_000)
     server.fault = fault
     with pytest.raises(EngineFailed):
         await asked.ask("/api/tags")

@@ -1,8 +1,7 @@
 import pytest
 
 from memd.embeddings.base import ModelNotServed, ServedModel, TextsRefused
-from memd.embeddings.http import ModelServer, Reply
-from memd.embeddings.providers import OllamaProvider, prefixes_of
+from memd.embeddings.providers import ModelServer, OllamaProvider, Reply, prefixes_of
 from memd.errors import EngineAbsent, EngineFailed
 from tests.fakes.ollama import Model
 from tests.tables import every_row

@@ -1,8 +1,7 @@
 import pytest
 
 from memd.embeddings.base import ModelNotServed, ServedModel, TextsRefused
-from memd.embeddings.http import ModelServer, Reply
-from memd.embeddings.providers import OpenAIProvider
+from memd.embeddings.providers import ModelServer, OpenAIProvider, Reply
 from memd.errors import EngineFailed
 
 

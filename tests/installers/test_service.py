@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from memd.daemon import systemd
+from memd.daemon import supervisor
 from memd.installers import service
 from memd.installers.file_changes import FileChange, InstallPlan
 from memd.installers.host import Host
@@ -169,4 +169,4 @@ def test_a_signature_tells_memds_file_from_an_edited_one(text):
 
 
 def test_daemon_and_installer_agree_on_the_launchd_label():
-    assert service.LAUNCHD_LABEL == systemd.LAUNCHD_LABEL
+    assert service.LAUNCHD_LABEL == supervisor.LAUNCHD_LABEL

@@ -14,7 +14,7 @@ from memd.models import Authority, Kind
 from memd.sharing import team_server
 from memd.sharing.postgres import Head, LogId, LogServer, PostgresTransport, _read_head
 from memd.sharing.syncer import Syncer
-from memd.sharing.team_worker import TeamWorker
+from memd.sharing.workers import TeamWorker
 from memd.store import projects, summaries
 from memd.store.database import Database
 from tests.factories import live_summaries

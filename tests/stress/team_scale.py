@@ -19,7 +19,7 @@ from memd.sharing import postgres, team_server
 from memd.sharing.postgres import ROWS_MAX, Head, LogId, LogServer, PostgresTransport
 from memd.sharing.records import MEMORY, Record, Stamp
 from memd.sharing.syncer import Syncer
-from memd.sharing.team_worker import TeamWorker
+from memd.sharing.workers import TeamWorker
 from memd.store.database import Database
 from tests.postgres import Postgres
 

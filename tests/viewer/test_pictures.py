@@ -4,7 +4,7 @@ import pytest
 
 from memd.viewer.memory import draw_graph
 from memd.viewer.page import Visit, format_age, format_gap, format_size, plural
-from memd.viewer.timeline import count_parts, read_span
+from memd.viewer.search import count_parts, read_span
 from tests.tables import every_row
 from tests.viewer.conftest import NOW, Elements
 
