@@ -33,10 +33,7 @@ _ALIKE = 0.3
 _NEAR = 3
 """Content words on either side that belong to a word."""
 _LEFT_OUT_MAX = 1 / 3
-_NUMBER = re.compile(r"\d+(?!\d|th)")
-_VOWELS = frozenset("aeiouy")
-_SHORT_LETTERS_MAX, _LONG_LETTERS_MIN = 4, 5
-"""Letters of what stands for a longer word, and of such a word."""
+_NUMBER = re.compile(r"\d+")
 _COUNT_MAX = 2
 
 
@@ -57,7 +54,7 @@ def is_english(text: str, own: str) -> bool:
 
 def adds_nothing(text: str, place: QuotedPlace) -> bool:
     """Return whether a note has no other words than forms of those of its sentence."""
-    ours, theirs = map(_list_content, _read_sides(place.sentence, text))
+    ours, theirs = (_list_content(words_of(side)) for side in (place.sentence, text))
     dropped = [key for key in ours if key not in theirs]
     new = (key for key in theirs if key not in ours)
     return all(any(_liken(key, other) >= _ALIKE for other in dropped) for key in new)
@@ -65,12 +62,12 @@ def adds_nothing(text: str, place: QuotedPlace) -> bool:
 
 def repeats(text: str, place: QuotedPlace) -> bool:
     """Return whether a note that adds nothing keeps the order of its sentence, and most of each clause that it tells."""
-    ours, theirs = map(_list_content, _read_sides(place.sentence, text))
+    ours, theirs = (_list_content(words_of(side)) for side in (place.sentence, text))
     kept = [key for key in theirs if key in ours]
     if _count_in_order(kept, ours) < len(kept):
         return False
     clauses = [
-        set(_list_content(_read_words(one))) for one in polarity.CLAUSE_BREAK.split(place.sentence)
+        set(_list_content(words_of(one))) for one in polarity.CLAUSE_BREAK.split(place.sentence)
     ]
     told = set[str]().union(*(one for one in clauses if not one.isdisjoint(kept)))
     return bool(told) and len(told) - len(set(theirs)) <= _LEFT_OUT_MAX * len(told)
@@ -83,8 +80,8 @@ def measure_note(
 
     `+word` is one that nobody typed, `-word` one of the sentence that is gone, `=word` a word of grammar that is kept.
     """
-    sentence, told = _read_sides(place.sentence, text)
-    typed = set(map(stem, _read_words(own))) | set(map(stem, sentence))
+    sentence, told = words_of(place.sentence), words_of(text)
+    typed = set(map(stem, words_of(own))) | set(map(stem, sentence))
     features = {
         **_compare_words(sentence, told, typed),
         **_compare_denials(place.sentence, text),
@@ -102,31 +99,6 @@ def measure_note(
             features[f"={key}"] = 1.0
     features.update({f"-{key}": 1.0 for key in ours - kept})
     return features
-
-
-def _read_words(text: str) -> list[str]:
-    """Return the words of a text; “third” is “3th”, and so is “3rd”."""
-    found = ((one, scope.read_ordinal(one)) for one in words_of(text))
-    return [f"{place}th" if place else one for one, place in found]
-
-
-def _read_sides(sentence: str, text: str) -> tuple[list[str], list[str]]:
-    """Return the words of a sentence, and those of a note of it with what was typed short as it was typed: “ts” for “TypeScript”."""
-    ours, theirs = _read_words(sentence), _read_words(text)
-    short = [one for one in ours if _is_abbreviation(one) and one not in theirs]
-    return ours, [next((s for s in short if _is_short_for(s, one)), one) for one in theirs]
-
-
-def _is_abbreviation(word: str) -> bool:
-    """Return whether a folded word is of consonants alone: “ts”, “cfg”."""
-    is_short = word.isalpha() and word.isascii() and 1 < len(word) <= _SHORT_LETTERS_MAX
-    return is_short and _VOWELS.isdisjoint(word) and not is_stop_word(word)
-
-
-def _is_short_for(short: str, word: str) -> bool:
-    letters = iter(word)
-    is_within = word.isalpha() and word[0] == short[0] and all(one in letters for one in short)
-    return is_within and len(word) >= _LONG_LETTERS_MIN
 
 
 def list_objections(

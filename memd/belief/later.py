@@ -227,24 +227,6 @@ def settles(following: str) -> bool:
     return takes_up or polarity.is_assent(clauses[0] if clauses else "")
 
 
-def agrees(sentence: str, answer: str, proposal: str) -> bool:
-    """Return whether a sentence of an answer takes a proposal up with an order for “that”, and till then nothing else is named.
-
-    “Good idea with the flag, let's do exactly that.” Of “tabs, let's do that” nobody knows what “that” is.
-    """
-    if not any(map(_orders_that, polarity.CLAUSE_BREAK.split(sentence))):
-        return False
-    told = answer.partition(sentence)[0] + sentence
-    is_open = "?" in told or polarity.has_negation(told) or polarity.has_condition(told)
-    if is_open or not _ADVERSATIVES.union(_HEDGES, _OR).isdisjoint(map(fold, words(told))):
-        return False
-    clauses = itertools.takewhile(
-        lambda one: not _orders_that(one), polarity.CLAUSE_BREAK.split(told)
-    )
-    about = polarity.name_content(proposal) | _PRAISING
-    return all(polarity.name_content(one) <= about for one in clauses)
-
-
 def corrects_before(behind: str) -> bool:
     """Return whether what stands behind a sentence, as “I mean Monday”, corrects a word of it and is no sentence of its own."""
     first = next(iter(split_sentences(behind)), "")

@@ -63,8 +63,6 @@ _CONDITION_STEMS, _SHORT_CONDITION = 4, 2
 _REFLEXIVES = frozenset({"se", "als", "om"})
 """Conditions of one language, and of another words of any sentence."""
 _IRREAL_ENDINGS = tuple(WORDS.list_words("irreal endings"))
-_OTHERS = list_folded("others")
-_ONLY = _OTHERS | (_LIMITS - NEGATION_WORDS.intersection({"rather", "instead"}))
 _SUBJECT_WORDS, _LABEL_WORDS, _OWN_STEMS_MIN = 5, 2, 3
 CLAUSE_BREAK = re.compile(r"[,;:—–()\n。、，；：]|\s-\s|[.!?！？](?=\s|$)")
 _NEAR_WORDS = 4
@@ -423,29 +421,6 @@ def _is_due(text: str) -> bool:
     return WORDS["to be done"].search(text) is not None
 
 
-def leave_reason(sentence: str, text: str) -> str:
-    """Leave out of a sentence the clause that says why another value is none, and what is behind it, unless the text tells it.
-
-    “Reminders go out 24 hours before, 48 turned out to be too early, people forget again.”
-    """
-    first, *rest = re.split(r"(?<=,)\s", sentence)
-    about = frozenset(content_stems(text))
-    at = next((n for n, one in enumerate(rest) if _tells_excess(one)), len(rest))
-    idle = all(about.isdisjoint(content_stems(one)) and not has_negation(one) for one in rest[at:])
-    is_reason = idle and not any(map(_limits_or_turns, rest[at:]))
-    return " ".join([first, *(rest[:at] if is_reason else rest)])
-
-
-def _tells_excess(clause: str) -> bool:
-    """Return whether a clause says of another value that it is too much or too little."""
-    return any(map(str.isdigit, clause)) and WORDS["excess"].search(clause) is not None
-
-
-def _limits_or_turns(clause: str) -> bool:
-    tokens = {fold(word) for word in words(clause)}
-    return bool(tokens & (_CONDITIONS | _LIMITS | _ADVERSATIVES | _EXCEPTING | _WHEN))
-
-
 def _begins_condition(clause: str) -> bool:
     begins = [fold(word) for word in words(clause)[:2]]
     return begins == ["subject", "to"] or not _CONDITIONAL.isdisjoint(begins)
@@ -591,8 +566,6 @@ def _list_contrasts(text: str) -> Iterator[frozenset[str]]:
 def is_negated_by(said: str, told: str) -> bool:
     """Return whether `told` affirms what `said` denies, or the reverse, where both are about the same."""
     denied = [window for window in _denied_windows(said) if window]
-    if denied and not _ONLY.isdisjoint(map(fold, words(said))):
-        told = _leave_others(told)
     about, mine = _content_words(words(told)), _content_words(words(said))
     if denied:
         if has_negation(told):
@@ -609,12 +582,6 @@ def is_negated_by(said: str, told: str) -> bool:
     agrees = shared >= _AGREED_SAID_MIN * len(mine) and shared >= _AGREED_TOLD_MIN * len(about)
     denies = any(window and window <= mine for window in _denied_windows(told))
     return agrees and denies and not has_negation(said) and not _is_contrast(mine, told)
-
-
-def _leave_others(text: str) -> str:
-    """Leave out the clauses of a text that say what holds of the others: “all others 24”."""
-    clauses = CLAUSE_BREAK.split(text)
-    return ", ".join(one for one in clauses if _OTHERS.isdisjoint(map(fold, words(one))))
 
 
 def _affirms_denied(said: str, told: str) -> bool:

@@ -15,7 +15,6 @@ from memd.belief import polarity
 from memd.belief.arguments import find_runnable
 from memd.belief.fidelity import adds_nothing, list_objections, rate_fidelity, repeats
 from memd.belief.later import (
-    agrees,
     corrects_before,
     corrects_itself,
     declines,
@@ -41,7 +40,7 @@ from memd.belief.quotes import (
     strip_unseen,
     words_of,
 )
-from memd.belief.scope import find_widened, list_counted, list_measures, list_numbers, list_ordinals
+from memd.belief.scope import find_widened, list_measures, list_numbers
 from memd.languages import LATIN_LANGUAGES, is_function_word
 from memd.text import fold, is_stop_word, one_line, split_sentences, words
 
@@ -201,8 +200,7 @@ def _judge(
     basis = "\n".join(filter(None, (sentence, proposal)))
     # The “not” of “shouldn't that fail?” denies nothing.
     meant = " ".join(WORDS["request"].sub(" ", one) if _is_question(one) else one for one in stated)
-    meant = polarity.leave_reason(meant or sentence, claim.text)
-    meant, _, _ = polarity.leave_put_off(meant, "", claim.text)
+    meant, _, _ = polarity.leave_put_off(meant or sentence, "", claim.text)
     is_done = _was_done(sentence, record, said)
     is_undone = bool(proposal) and is_taken_back(proposal, record, said)
     refused = (
@@ -372,9 +370,7 @@ def _find_about(claim: QuotedNote, record: SpokenRecord, said: Said) -> Spoken |
         unsaid = "not in the agent's messages before his answer"
         where = "not what he answered" if is_older else unsaid
         return refuse("about", where)
-    typed = "\n".join(said.own)
-    is_assent = any(agrees(one, typed, found.text) for one in split_sentences(typed))
-    if (is_assent or polarity.is_assent(typed)) and _asks_another(found.text, claim.about):
+    if polarity.is_assent("\n".join(said.own)) and _asks_another(found.text, claim.about):
         return refuse("about", "not what he answered: the message ended with another question")
     outputs = record.outputs_before(said.at)
     if any(has_run(wanted, one) or says_alike(claim.about, one) for one in outputs):
@@ -435,8 +431,7 @@ def _check_answer(
         for one in record.spoken
         if one.event_id == about.event_id
     )
-    is_assent = polarity.is_assent(sentence) or agrees(sentence, "\n".join(said.own), about.text)
-    if said.asked or said.approves or is_assent or is_choice:
+    if said.asked or said.approves or polarity.is_assent(sentence) or is_choice:
         return None
     return refuse("no choice")
 
@@ -557,7 +552,6 @@ def _check_choice(text: str, sentence: str, said: Said) -> Unproved | None:
 def _check_numbers(text: str, record: SpokenRecord, basis: str) -> Unproved | None:
     """Refuse a number in the place of the one that the user gave."""
     own, said, told = map(list_numbers, (record.list_own(basis), basis, text))
-    own |= list_counted(basis) | (list_ordinals(text).keys() & list_ordinals(basis).keys())
     if told - own and said - told:
         return refuse("number", min(told - own))
     measured = list_measures(basis)

@@ -33,8 +33,6 @@ _OPPOSITES = tuple(
     if pair not in WORDS.list_words("opposites of grammar")
 )
 _UNITS = {fold(word): unit for unit, row in WORDS.rows["units"].items() for word in row.split()}
-_INDEFINITE = frozenset("a another ein eine einen un une una um uma een".split())  # noqa: SIM905
-_ORDINAL_DIGITS = re.compile(r"(\d+)(?:st|nd|rd|th)")
 _NUMBER = re.compile(r"(?<![\w.])\d+(?:[.,]\d+)*")
 _URL = re.compile(r"https?://\S+")
 _TIME_UNITS = ("s", "min", "h", "d", "week", "month", "year")
@@ -200,9 +198,6 @@ def _find_other_word(sentence: str, text: str, known: Sequence[str]) -> str:
     if len(said) != len(told) or len(differing) != 1:
         return ""
     ((one, other),) = differing
-    numbers = [list_numbers(word) | {*list_ordinals(word)} for word in (one, other)]
-    if numbers[0] and numbers[0] == numbers[1]:
-        return ""  # “5th” for “fifth”
     is_verb = one == next((word for word in said if not is_stop_word(word)), "")
     idle = any(word in _FILLERS or is_stop_word(word) for word in (one, other))
     idle = idle or WORDS["please"].search(one) is not None
@@ -278,31 +273,6 @@ def list_numbers(text: str) -> set[str]:
         found |= {number} - {""}
         before = number
     return found
-
-
-def read_ordinal(word: str) -> str:
-    """Return the number of a folded word that tells the place of a thing, “third” or “3rd”; empty of any other."""
-    digits = _ORDINAL_DIGITS.fullmatch(word)
-    return digits[1] if digits else WORDS.rows["ordinal numbers"].get(word, "")
-
-
-def list_ordinals(text: str) -> dict[str, bool]:
-    """Return the numbers that tell the place of a thing in a text, and whether one tells of a new thing: “a third one”."""
-    found: dict[str, bool] = {}
-    for before, word in pairwise(["", *map(fold, words(text))]):
-        if number := read_ordinal(word):
-            found[number] = found.get(number, False) or before in _INDEFINITE
-    return found
-
-
-def list_counted(text: str) -> set[str]:
-    """Return how many there are of what a text counts anew: three with “two machines, there is a third one now”."""
-    counted = list_numbers(text)
-    is_next = (
-        (one, is_new and str(int(one) - 1) in counted)
-        for one, is_new in list_ordinals(text).items()
-    )
-    return {one for one, is_counted in is_next if is_counted}
 
 
 def list_measures(text: str) -> dict[str, set[str]]:
