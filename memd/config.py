@@ -177,8 +177,6 @@ class InjectConfig(_Settings):
     session_tokens: Annotated[int, Field(ge=100, le=20_000)] = 1_500
     """Tokens in one session, at most, of all that it is told unasked: at its start, with its prompts, at files, after failures,
     what it is asked to note, and what its subagents are told. A compaction begins anew."""
-    session_wait_s: Annotated[float, Field(gt=0, le=600)] = 10
-    """Seconds for which all hooks of one session together may be held up for that; then it is told nothing more."""
     files: bool = True
     """Whether a session is told what holds for a file, directory or command alone when it first reads, changes or runs it."""
     failures: bool = True
@@ -230,8 +228,6 @@ class TeamConfig(_Settings):
     url: str = ""
     """The team's server, such as `postgresql://ann@db.example.com/team?sslmode=verify-full`; empty: none. Keep the
     password in ~/.pgpass. Memories of joined projects are sent there."""
-    poll_s: Annotated[int, Field(ge=5, le=86_400)] = 60
-    """Seconds between two looks at the server, where it does not tell by itself that a teammate wrote something."""
 
     @field_validator("url")
     @classmethod
@@ -313,8 +309,10 @@ RETIRED: Mapping[str, str] = {
     "inject.prompt_hits": "a prompt gets at most 3 memories; `inject.session_tokens` bounds them all",
     "inject.prompt_s": "the search for a prompt may take 0.15 seconds",
     "inject.session_s": "what a session begins with may take 0.2 seconds",
+    "inject.session_wait_s": "the hooks of a session may be held up for ten seconds together",
     "inject.floor": "the best hit must contain 40 % of a prompt's words, by weight",
     "inject.ratio": "a further hit must score half as much as the best one",
+    "team.poll_s": "the server is looked at every minute, where it does not tell by itself that a teammate wrote something",
     "serve.line_bytes": "a message has at most 4 MiB",
     "serve.connections": "1,024 connections are served at a time",
     "serve.min_event_s": "a search waits two seconds for the event that it must include",

@@ -112,13 +112,16 @@ def test_a_number_without_end_is_a_fault_of_the_file():
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ("[team]\npoll_s = 4", "team.poll_s: 4 is not possible: at least 5, at most 86,400"),
+        (
+            "[sync]\ninterval_s = -1",
+            "sync.interval_s: -1 is not possible: at least 0, at most 86,400",
+        ),
         ("[inject]\nholdout = 1.5", "inject.holdout: 1.5 is not possible: at least 0, at most 1"),
         (
             "[distill]\nwriter_s = 0",
             "distill.writer_s: 0 is not possible: more than 0, at most 600",
         ),
-        (f"[team]\npoll_s = {2**63}", "is not possible: at least 5, at most 86,400"),
+        (f"[sync]\ninterval_s = {2**63}", "is not possible: at least 0, at most 86,400"),
     ],
 )
 def test_a_value_out_of_its_limits_is_refused_with_them(text, said):
@@ -135,7 +138,7 @@ def test_the_example_says_the_limits_of_every_setting_that_has_some():
         for key, field in branch.annotation.model_fields.items()
         if f"{table}.{key}" not in RETIRED
     }
-    assert limits["poll_s"] == "at least 5, at most 86,400"
+    assert limits["holdout"] == "at least 0, at most 1"
     told = [f"## {one[0].upper()}{one[1:]}." for one in limits.values() if one]
     assert set(told) <= set(shown)
 

@@ -12,9 +12,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from memd import gitignore
-from memd.directories import is_windows_path
-from memd.gitignore import PathPattern
+from memd import directories
+from memd.directories import PathPattern, is_windows_path
 
 OWN_TOOLS = ("mcp__memd__*", "mcp__plugin_memd_*")
 """memd's own tools, dropped whatever the configuration says: its answers must not become memories."""
@@ -82,7 +81,7 @@ def compile_ignore(paths: Iterable[str], tools: Iterable[str]) -> Ignore:
 
 def parse_pattern(text: str) -> PathPattern | None:
     """Parse one pattern; unlike in git, `**` crosses names also without a `/` behind it: `src/**.js`."""
-    return gitignore.parse_pattern(_DEEP_PREFIX.sub("**/*", re.sub("/+", "/", text.strip())))
+    return directories.parse_pattern(_DEEP_PREFIX.sub("**/*", re.sub("/+", "/", text.strip())))
 
 
 def _split_below(path: str, directory: str | None) -> tuple[list[str], bool]:

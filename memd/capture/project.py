@@ -26,12 +26,12 @@ from memd import log
 from memd.capture.ignore import parse_pattern
 from memd.capture.redact import redact
 from memd.directories import (
+    PathPattern,
     is_directory_path,
     is_windows_path,
     normalize_windows_path,
     read_worktree_path,
 )
-from memd.gitignore import PathPattern
 from memd.models import BRANCH_CHARACTERS_MAX, GLOBAL_PROJECT, SCRATCH_PROJECT
 from memd.text import storable
 

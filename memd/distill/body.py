@@ -8,12 +8,12 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
-from memd.distill import doing, offers
+from memd.distill import offers
 from memd.distill import text as sentences
 from memd.distill.episodes import EpisodeContext, Refusal, ShellCommand, Story
 from memd.distill.proof import checks, command_output
 from memd.distill.vetoes import SPEECH
-from memd.distill.work import Work
+from memd.distill.work import Work, leaves_untold_work, list_moved_files, was_not_done
 from memd.machine_text import read_plan
 from memd.models import COMMITTED, SettingChange
 from memd.text import content_stems, one_line, unique
@@ -85,7 +85,7 @@ def write_lines(
 
 def list_changed_files(story: Story) -> tuple[str, ...]:
     """The paths that were edited, renamed or deleted."""
-    return (*story.edited, *doing.list_moved_files(story))
+    return (*story.edited, *list_moved_files(story))
 
 
 def select_notable_commands(story: Story) -> list[ShellCommand]:
@@ -94,7 +94,7 @@ def select_notable_commands(story: Story) -> list[ShellCommand]:
     def is_wanted(number: int) -> bool:
         run = story.commands[number]
         if not checks.is_failing(run):
-            return doing.leaves_untold_work(run)
+            return leaves_untold_work(run)
         # Of what is no check nobody wants to know.
         failed = {(one.tool, one.verb) for one, _ in checks.read_checks(run.line, run.directory)}
         later = story.commands[number + 1 :] if failed else ()
@@ -126,7 +126,7 @@ def describe_call(refusal: Refusal) -> str:
 def _read_commit(command: ShellCommand) -> str:
     """The subject of the commit that a command made; empty if it made none."""
     match = _COMMIT.search(command.command)
-    if match is None or checks.is_failing(command) or doing.was_not_done(command):
+    if match is None or checks.is_failing(command) or was_not_done(command):
         return ""
     subject = next(filter(None, match.groups()))
     return re.sub(r"\\(.)", r"\1", subject).strip() if match["double"] else subject.strip()

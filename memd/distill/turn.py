@@ -27,7 +27,7 @@ from itertools import islice
 
 from memd.belief.decide import VALUE_KINDS
 from memd.belief.standing import OF_BRANCH, PREFIX
-from memd.distill import assertions, body, doing, episodes
+from memd.distill import assertions, body, episodes
 from memd.distill import text as sentences
 from memd.distill.edits import changed_only_settings, diff_edit, read_changes
 from memd.distill.episodes import Episode, EpisodeContext, Story
@@ -37,7 +37,15 @@ from memd.distill.proof.checks import is_failing
 from memd.distill.titles.features import TITLE_CHARACTERS
 from memd.distill.titles.naming import ChosenTitle, name_turn
 from memd.distill.vetoes import SPEECH
-from memd.distill.work import Work, has_outcome, read_work
+from memd.distill.work import (
+    Work,
+    changed_something,
+    find_written_plan,
+    has_outcome,
+    has_project_edits,
+    leaves_something,
+    read_work,
+)
 from memd.machine_text import read_plan_text
 from memd.models import (
     ORDER_KINDS,
@@ -115,7 +123,7 @@ def draft_work(
     named = _name_work(work, context, told, is_proven=is_proven)
     if not named.text:
         return None
-    kind = Kind.CHANGE if doing.changed_something(story) else Kind.DISCOVERY
+    kind = Kind.CHANGE if changed_something(story) else Kind.DISCOVERY
     if any(chain.outcome == "fixed" for chain in chains):
         kind = Kind.FIX
     changes = read_changes(story.edits, context.relative)
@@ -155,11 +163,7 @@ def _name_work(
         answers = whole.answers[-1:] if whole.answer else story.answers
         prompts = work.asking.story.prompts
         story = replace(story, answers=answers, edits=story.edits or whole.edits, prompts=prompts)
-    plan = (
-        None
-        if doing.has_project_edits(story)
-        else read_plan_text(doing.find_written_plan(story.edits))
-    )
+    plan = None if has_project_edits(story) else read_plan_text(find_written_plan(story.edits))
     if plan:
         return ChosenTitle(one_line(f"Planned: {plan.subject}", TITLE_CHARACTERS))
     if (named := name_turn(story, context, told, is_proven=is_proven)).text:
@@ -180,7 +184,7 @@ def _collect_sources(story: Story, context: EpisodeContext) -> tuple[Source, ...
     telling = (
         run
         for run in last_runs
-        if doing.leaves_something(run)
+        if leaves_something(run)
         or (is_failing(run) and not command_output.is_read_only(run.command))
     )
     found += [

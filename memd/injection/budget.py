@@ -10,6 +10,8 @@ from memd.store.usage import SpentBudget
 
 SESSIONS_MAX = 256
 """Sessions whose budgets and injections are held in memory."""
+SESSION_WAIT_S = 10.0
+"""The seconds for which all hooks of one session together may be held up; then it is told nothing more."""
 SPENT = "this session has been told as much as it may: inject.session_tokens"
 SessionKey = tuple[str, str]
 """(client, the client's own id of the session)."""
@@ -40,8 +42,8 @@ class SessionBudget:
     async def find_spent(self, key: SessionKey) -> str:
         """Name the part of its budget that a session has used up; empty while it has some of both left."""
         spent = await self.load(key)
-        if spent.waited_ms >= self.config.session_wait_s * 1000:
-            return "its hooks were held up for as long as they may be: inject.session_wait_s"
+        if spent.waited_ms >= SESSION_WAIT_S * 1000:
+            return "its hooks were held up for as long as they may be"
         return SPENT if spent.tokens >= self.config.session_tokens else ""
 
     def spend(self, key: SessionKey, tokens: int, waited_s: float) -> None:

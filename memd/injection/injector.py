@@ -29,7 +29,13 @@ import anyio.abc
 from memd import log
 from memd.config import InjectConfig
 from memd.errors import UNEXPECTED_ERRORS, MemdError
-from memd.injection.budget import SESSIONS_MAX, SessionBudget, SessionKey, write_spent
+from memd.injection.budget import (
+    SESSION_WAIT_S,
+    SESSIONS_MAX,
+    SessionBudget,
+    SessionKey,
+    write_spent,
+)
 from memd.injection.builder import ContextBuilder, ContextDraft, RecentInjections
 from memd.injection.moments import STARTS, InjectedContext, InjectionMoment
 from memd.injection.outcomes import is_held_back
@@ -162,7 +168,7 @@ class Injector:
         return {
             **self._counts,
             "session_tokens": self._config.session_tokens,
-            "session_wait_s": self._config.session_wait_s,
+            "session_wait_s": SESSION_WAIT_S,
             "pending": len(self._pending),
             "failing": self._failing,
         }

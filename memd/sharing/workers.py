@@ -43,6 +43,8 @@ _PAUSE_S = 1.0
 _BACKOFF_S_MIN, _BACKOFF_S_MAX = 1.0, 300.0
 _HOUR_MS = 3_600_000
 _REFUSED_SHOWN = 5
+_POLL_S = 60
+"""Seconds between two looks at the server, where it does not tell by itself that a teammate wrote something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -134,7 +136,7 @@ class TeamWorker:
         self._wakeup.set()
 
     async def run(self) -> None:
-        """Exchange now, whenever this vault or a teammate's changed, and every `poll_s` seconds."""
+        """Exchange now, whenever this vault or a teammate's changed, and every minute."""
         async with anyio.create_task_group() as group:
             group.start_soon(self._wake_on_append)
             while True:
@@ -144,7 +146,7 @@ class TeamWorker:
                         backoff_s(self._failures, _BACKOFF_S_MIN, _BACKOFF_S_MAX)
                     )
                 else:
-                    await self._wakeup.wait(self._config.poll_s)
+                    await self._wakeup.wait(_POLL_S)
                     await anyio.sleep(_PAUSE_S)
 
     async def _try_exchange(self) -> None:
@@ -226,7 +228,7 @@ class TeamWorker:
                     failures = 0
                     self._wakeup.set()
                     while True:
-                        if await call_server(logs.wait_for_news, self._config.poll_s):
+                        if await call_server(logs.wait_for_news, _POLL_S):
                             self._wakeup.set()
             except (ServerUnreachable, ServerRefused, BadRequest):
                 failures += 1

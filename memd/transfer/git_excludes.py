@@ -4,8 +4,8 @@ import re
 from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 
-from memd import gitignore
-from memd.gitignore import PathPattern
+from memd import directories
+from memd.directories import PathPattern
 from memd.paths import find_config_home, find_home
 
 Rules = tuple[tuple[Path, Sequence[PathPattern]], ...]
@@ -33,7 +33,7 @@ def read_rules(folder: Path, environ: Mapping[str, str]) -> Rules:
     """Return the rules that begin at a folder; at the root of a repository also those outside its files."""
     files = [*_find_own_excludes(folder, environ), folder / ".gitignore"]
     lines = [line for file in files for line in (_read_small(file) or "").splitlines()]
-    patterns = [one for line in lines if (one := gitignore.parse_pattern(line))]
+    patterns = [one for line in lines if (one := directories.parse_pattern(line))]
     return ((folder, patterns),) if patterns else ()
 
 
@@ -42,7 +42,7 @@ def is_excluded(path: Path, rules: Rules, *, is_directory: bool) -> bool:
     is_found = False
     for folder, patterns in rules:
         name = path.relative_to(folder).as_posix()
-        last = gitignore.last_match(patterns, name, is_directory=is_directory)
+        last = directories.last_match(patterns, name, is_directory=is_directory)
         is_found = is_found if last is None else not last.is_negated
     return is_found
 

@@ -35,7 +35,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from memd.client import Client
 from memd.errors import BadRequest, MemdError, UnknownId, Unreachable
-from memd.viewer import changes, memory, overview, search, sessions, static
+from memd.viewer import memory, overview, search, sessions, static
 from memd.viewer.page import Fields, Json, Page, Visit, make_page, render_page, reveal
 
 # ── Access ────────────────────────────────────────────────────────────────────────────────────────
@@ -207,17 +207,17 @@ PAGES: Mapping[str, tuple[Callable[[Visit], Page], str, str]] = {
     "/whynot": (search.show_why_not, "why_not.html", "/search"),
     "/timeline": (search.show_timeline, "timeline.html", "/timeline"),
     "/memory/{id}": (memory.show_memory, "memory.html", ""),
-    "/memory/{id}/forget": (changes.show_forget, "forget.html", ""),
-    "/memory/{id}/edit": (partial(changes.show_one, change="Edit"), "edit.html", ""),
-    "/memory/{id}/take-back": (changes.show_undo_edit, "take_back.html", ""),
-    "/memory/{id}/pin": (partial(changes.show_one, change="Pin"), "pin.html", ""),
-    "/memory/{id}/judge": (partial(changes.show_one, change="Judge"), "choose_other.html", ""),
-    "/judge": (changes.show_judge, "judge.html", ""),
-    "/judge/{id}/{other}": (changes.show_judge, "judge.html", ""),
+    "/memory/{id}/forget": (memory.show_forget, "forget.html", ""),
+    "/memory/{id}/edit": (partial(memory.show_one, change="Edit"), "edit.html", ""),
+    "/memory/{id}/take-back": (memory.show_undo_edit, "take_back.html", ""),
+    "/memory/{id}/pin": (partial(memory.show_one, change="Pin"), "pin.html", ""),
+    "/memory/{id}/judge": (partial(memory.show_one, change="Judge"), "choose_other.html", ""),
+    "/judge": (memory.show_judge, "judge.html", ""),
+    "/judge/{id}/{other}": (memory.show_judge, "judge.html", ""),
     "/node": (memory.show_node, "node.html", ""),
     "/sessions": (sessions.show_sessions, "sessions.html", "/sessions"),
     "/session/{key}": (sessions.show_session, "session.html", "/sessions"),
-    "/session/{key}/forget": (changes.show_forget_session, "forget.html", ""),
+    "/session/{key}/forget": (memory.show_forget_session, "forget.html", ""),
     "/told": (sessions.show_told, "told.html", "/told"),
     "/context": (sessions.show_context, "context.html", "/sessions"),
     "/projects": (overview.show_projects, "projects.html", "/projects"),
@@ -239,15 +239,15 @@ PARTS: Mapping[str, Callable[[Visit], str]] = {
 }
 """Path → what a page fetches after it is shown, because it takes longer."""
 ACTIONS: Mapping[str, Callable[[Visit, Fields], Json]] = {
-    "forget-preview": changes.preview_forget_words,
-    "forget": changes.forget,
-    "scrub-preview": changes.preview_scrub,
-    "scrub": changes.scrub,
+    "forget-preview": memory.preview_forget_words,
+    "forget": memory.forget,
+    "scrub-preview": memory.preview_scrub,
+    "scrub": memory.scrub,
     "review": overview.review,
-    "edit": changes.edit,
-    "take-back": changes.take_back,
-    "pin": changes.pin,
-    "judge": changes.judge,
+    "edit": memory.edit,
+    "take-back": memory.take_back,
+    "pin": memory.pin,
+    "judge": memory.judge,
     "rename": overview.rename,
     "merge": overview.merge,
     "unmerge": overview.unmerge,

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from memd.cli import install
+from memd.cli import doctor, install
 from memd.errors import BadRequest
-from memd.installers import agents, check, file_changes
+from memd.installers import agents, file_changes
 from memd.installers.host import Host
 from memd.viewer import page
 
@@ -148,7 +148,7 @@ def test_a_config_that_memd_cannot_change_is_left_alone(host, text, words):
 
 
 def find(host, name):
-    return next((one for one in check.examine(host) if one.name == name), None)
+    return next((one for one in doctor.examine(host) if one.name == name), None)
 
 
 def test_doctor_says_whether_codex_trusts_the_hooks(host):

@@ -4,7 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from memd.installers import check, claude, file_changes, service
+from memd.cli import doctor
+from memd.installers import claude, file_changes, service
 from memd.installers.host import Host
 
 NOW = 1_800_000_000_000
@@ -27,7 +28,7 @@ def install(host, make_plan=claude.install_claude_code):
 
 
 def find(host, name="hooks"):
-    return next(one for one in check.examine(host) if one.name == name)
+    return next(one for one in doctor.examine(host) if one.name == name)
 
 
 def add_settings(host, **more):
