@@ -12,7 +12,7 @@ import pytest
 
 from memd import hook
 from memd.installers import claude, claude_settings
-from memd.installers.host import Host
+from memd.installers.file_changes import Host
 from memd.paths import Paths
 from tests.forked_memd import ForkedMemd
 from tests.test_hook import PROMPT, START, STOP, STORED, daemon, printed, showing, spooled

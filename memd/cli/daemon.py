@@ -29,12 +29,12 @@ def serve() -> None:
 
     from memd import config
     from memd.daemon import app, supervisor
-    from memd.installers import agents, host
+    from memd.installers import agents, file_changes
 
     paths = daemon_call.paths()
     private_dir(paths.state_dir)
-    host.write_location(paths.installed)
-    agents.refresh_launcher(host.Host.current())
+    file_changes.write_location(paths.installed)
+    agents.refresh_launcher(file_changes.Host.current())
     manager = supervisor.take_from_environment(os.environ, os.getpid(), paths.socket)
     settings = config.load_config(paths.config_file, os.environ.get("MEMD_TUNING", ""))
     if manager.listening_socket is not None:

@@ -19,8 +19,7 @@ from memd.cli.output import Screen, find_screen
 from memd.cli.terminal import VerboseOption, print_result, waiting, wants_json
 from memd.errors import Broken, ConfigError, MemdError
 from memd.installers import agents, claude, claude_settings, service
-from memd.installers.file_changes import JsonFile
-from memd.installers.host import Host
+from memd.installers.file_changes import Host, JsonFile
 from memd.models import Finding
 from memd.paths import Paths, find_home
 
@@ -43,7 +42,7 @@ def run_doctor(
     Exit status: 0 no problem, 1 a problem, 2 no problem, but no daemon runs.
     """
     from memd.daemon import doctor
-    from memd.installers.host import Host
+    from memd.installers.file_changes import Host
 
     now = time.time_ns() // 1_000_000
     paths = daemon_call.paths()

@@ -25,9 +25,8 @@ from memd.cli.terminal import (
 from memd.embeddings.local import packages
 from memd.embeddings.local.packages import AddedModel, ModelPackage
 from memd.errors import BadRequest, Broken, ConfigError, MemdError
-from memd.installers import file_changes, host
-from memd.installers.file_changes import InstallPlan
-from memd.installers.host import Host
+from memd.installers import file_changes
+from memd.installers.file_changes import Host, InstallPlan
 from memd.paths import private_dir
 
 AGENTS = ("codex", "copilot", "cursor", "opencode", "pi")
@@ -75,7 +74,7 @@ def run_install(
 def _install(planned: InstallPlan) -> None:
     paths = daemon_call.paths()
     private_dir(paths.state_dir)
-    host.write_location(paths.installed)
+    file_changes.write_location(paths.installed)
     carry_out(planned)
 
 

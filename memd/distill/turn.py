@@ -34,8 +34,8 @@ from memd.distill.episodes import Episode, EpisodeContext, Story
 from memd.distill.proof import command_output
 from memd.distill.proof.chains import FailureChain, draft_failures, find_chains, tell_chains
 from memd.distill.proof.checks import is_failing
+from memd.distill.titles import ChosenTitle, name_turn
 from memd.distill.titles.features import TITLE_CHARACTERS
-from memd.distill.titles.naming import ChosenTitle, name_turn
 from memd.distill.vetoes import SPEECH
 from memd.distill.work import (
     Work,

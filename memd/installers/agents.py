@@ -24,8 +24,14 @@ from memd.injection.hook_watch import watch_dir
 from memd.installers import claude_settings
 from memd.installers.claude import SERVER_VARIABLES, hook_command, server_entry
 from memd.installers.claude_settings import AGENT_HOOK, EVENT_WORD
-from memd.installers.file_changes import FileChange, InstallPlan, JsonFile, read_file
-from memd.installers.host import Host, has_program
+from memd.installers.file_changes import (
+    FileChange,
+    Host,
+    InstallPlan,
+    JsonFile,
+    has_program,
+    read_file,
+)
 from memd.paths import VAULT_DEFAULT
 
 TRUST_CODEX = "In Codex run /hooks and trust memd: it skips hooks silently until then."

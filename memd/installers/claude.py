@@ -26,8 +26,14 @@ from typing import Any
 from memd.errors import BadRequest
 from memd.installers import claude_settings
 from memd.installers.claude_settings import EVENT_WORD
-from memd.installers.file_changes import FileChange, InstallPlan, JsonFile
-from memd.installers.host import PATH_VARIABLES, Host, has_program
+from memd.installers.file_changes import (
+    PATH_VARIABLES,
+    FileChange,
+    Host,
+    InstallPlan,
+    JsonFile,
+    has_program,
+)
 
 RESTART_CLAUDE_CODE = "Restart running Claude Code sessions to load the change."
 RESTART_CLAUDE_DESKTOP = "Quit Claude Desktop and start it again to load the change."

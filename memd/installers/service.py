@@ -22,8 +22,7 @@ from pathlib import Path
 from typing import Literal
 
 from memd.errors import BadRequest
-from memd.installers.file_changes import FileChange, InstallPlan, read_file
-from memd.installers.host import Host
+from memd.installers.file_changes import FileChange, Host, InstallPlan, read_file
 from memd.paths import VAULT_DEFAULT
 
 LAUNCHD_LABEL = "local.memd"

@@ -38,9 +38,9 @@ from memd.injection.outcomes import OutcomeJudge
 from memd.injection.since import LaterReader
 from memd.injection.working_tree import mark_gone
 from memd.models import Finding, Stance, Summary
+from memd.recall.period import read_timeline
 from memd.recall.provenance import explain_node
 from memd.recall.recaller import Recaller
-from memd.recall.timeline import read_timeline
 from memd.recall.types import Answer, Question, Timeline, Why
 from memd.server import requests
 from memd.server.memory_maker import MemoryMaker, to_ms

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.distill.episodes import EpisodeContext, read_story
-from memd.distill.titles import features
+from memd.distill.titles import UNCHECKED, features, name_turn
 from memd.distill.titles.features import (
     TITLE_CHARACTERS,
     WEIGHTS,
@@ -16,7 +16,6 @@ from memd.distill.titles.features import (
     shipped_ranker,
     shorten,
 )
-from memd.distill.titles.naming import UNCHECKED, name_turn
 from memd.recall.provenance import explain_node
 from memd.server.mcp_history import format_why
 from tests.distill.written import Desk

@@ -12,7 +12,7 @@ import pytest
 from memd.cli import doctor, install
 from memd.errors import BadRequest
 from memd.installers import agents, file_changes
-from memd.installers.host import Host
+from memd.installers.file_changes import Host
 from memd.viewer import page
 
 NOW = 1_800_000_000_000

@@ -6,7 +6,7 @@ import pytest
 
 from memd.cli import doctor
 from memd.installers import claude, file_changes, service
-from memd.installers.host import Host
+from memd.installers.file_changes import Host
 
 NOW = 1_800_000_000_000
 

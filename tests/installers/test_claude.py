@@ -7,7 +7,7 @@ import pytest
 from memd.errors import BadRequest
 from memd.installers import claude, file_changes
 from memd.installers.claude_settings import command_words
-from memd.installers.host import Host
+from memd.installers.file_changes import Host
 
 NOW = 1_800_000_000_000
 OTHER = {"hooks": {"Stop": [{"hooks": [{"type": "command", "command": "mine"}]}]}, "model": "x"}

@@ -12,7 +12,7 @@ from memd import hook_event as hook_module
 from memd.capture import claude_code
 from memd.errors import BadRequest
 from memd.installers import claude, claude_settings, file_changes
-from memd.installers.host import Host
+from memd.installers.file_changes import Host
 
 OLD = ("/old/bin/python", "-I", "-S", "/old/memd/hook.py")
 NEW = ("/new/bin/python", "-I", "-S", "/new/memd/hook.py")

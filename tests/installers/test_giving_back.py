@@ -4,8 +4,7 @@ import pytest
 
 from memd.installers import agents, file_changes
 from memd.installers.claude_settings import add_hooks, remove_hooks
-from memd.installers.file_changes import JsonFile, give_back_empty
-from memd.installers.host import Host
+from memd.installers.file_changes import Host, JsonFile, give_back_empty
 
 NOW = 1_780_000_000_000
 COMMAND = ("/opt/memd/hook.py", "{event}")

@@ -3,12 +3,12 @@ import sys
 from pathlib import Path
 
 import memd
-from memd.installers import host
-from memd.installers.host import Host
+from memd.installers import file_changes
+from memd.installers.file_changes import Host
 
 
 def test_the_note_names_an_interpreter_and_a_package_that_work(tmp_path):
-    host.write_location(str(tmp_path / "installed"))
+    file_changes.write_location(str(tmp_path / "installed"))
     python, package = (tmp_path / "installed").read_text(encoding="utf-8").splitlines()
     said = subprocess.run(
         [python, "-I", "-S", str(Path(package) / "hook.py")],
@@ -18,7 +18,7 @@ def test_the_note_names_an_interpreter_and_a_package_that_work(tmp_path):
     )
     assert (said.returncode, said.stdout, said.stderr) == (0, b"", b"")
     assert Path(package) == Path(memd.__file__).parent
-    assert (python, str(host.PACKAGE)) == (host.interpreter(), package)
+    assert (python, str(file_changes.PACKAGE)) == (file_changes.interpreter(), package)
 
 
 def test_a_link_to_the_interpreter_is_not_followed(monkeypatch, tmp_path):
@@ -26,22 +26,22 @@ def test_a_link_to_the_interpreter_is_not_followed(monkeypatch, tmp_path):
     link = tmp_path / "python"
     link.symlink_to(sys.executable)
     monkeypatch.setattr(sys, "executable", str(link))
-    assert host.interpreter() == str(link)
+    assert file_changes.interpreter() == str(link)
 
 
 def test_an_older_note_is_replaced_and_a_true_one_left(tmp_path):
     note = tmp_path / "installed"
     note.write_text("/gone/python\n/gone/memd\n", encoding="utf-8")
-    host.write_location(str(note))
+    file_changes.write_location(str(note))
     assert "/gone" not in note.read_text(encoding="utf-8")
     before = note.stat()
-    host.write_location(str(note))
+    file_changes.write_location(str(note))
     assert note.stat().st_ino == before.st_ino
     assert list(tmp_path.iterdir()) == [note]
 
 
 def test_where_no_note_can_be_left_nothing_happens(tmp_path):
-    host.write_location(str(tmp_path / "none" / "installed"))
+    file_changes.write_location(str(tmp_path / "none" / "installed"))
     assert list(tmp_path.iterdir()) == []
 
 

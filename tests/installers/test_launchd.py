@@ -7,8 +7,7 @@ import pytest
 
 from memd.errors import BadRequest
 from memd.installers import service
-from memd.installers.file_changes import apply_change
-from memd.installers.host import Host
+from memd.installers.file_changes import Host, apply_change
 from memd.paths import Paths
 
 NOW = 1_800_000_000_000

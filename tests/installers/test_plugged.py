@@ -11,7 +11,7 @@ import pytest
 from memd.capture import clients
 from memd.capture.claude_code import adapt_hook_payload
 from memd.installers import agents
-from memd.installers.host import Host
+from memd.installers.file_changes import Host
 from memd.models import EventKind
 
 NODE = shutil.which("node")

@@ -13,7 +13,7 @@ import pytest
 
 import memd
 from memd.capture import spool
-from memd.installers import claude_settings, host
+from memd.installers import claude_settings, file_changes
 from memd.paths import Paths
 from memd.server import tools
 
@@ -137,7 +137,7 @@ def leave_note(home, text=None):
     note = Path(Paths(home).installed)
     note.parent.mkdir(parents=True, exist_ok=True)
     if text is None:
-        host.write_location(str(note))
+        file_changes.write_location(str(note))
     else:
         note.write_text(text, encoding="utf-8")
 
@@ -184,7 +184,7 @@ def test_the_note_leads_to_the_bridge_too(home):
     [
         "/gone/python\n/gone/memd\n",
         f"{sys.executable}\n/gone/memd\n",
-        f"/gone/python\n{host.PACKAGE}\n",
+        f"/gone/python\n{file_changes.PACKAGE}\n",
         f"{sys.executable}\n",
         "",
     ],

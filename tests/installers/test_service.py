@@ -6,8 +6,7 @@ import pytest
 
 from memd.daemon import supervisor
 from memd.installers import service
-from memd.installers.file_changes import FileChange, InstallPlan
-from memd.installers.host import Host
+from memd.installers.file_changes import FileChange, Host, InstallPlan
 from memd.installers.service import (
     DaemonUnit,
     find_author,

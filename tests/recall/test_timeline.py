@@ -2,7 +2,7 @@ import pytest
 
 from memd.errors import BadRequest, UnknownId
 from memd.models import Draft, EdgeType, Kind, SessionRef
-from memd.recall.timeline import GAP_MS, read_timeline
+from memd.recall.period import GAP_MS, read_timeline
 from memd.store import links, projects, summaries
 from memd.store.filter import Filter
 
