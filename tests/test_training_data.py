@@ -15,6 +15,7 @@ from memd.belief.ending import (
     ENDING_MIN,
     RETRACTED_MIN,
     WITHDRAWN_MIN,
+    rate_ending,
     rate_retracted,
     rate_withdrawn,
 )

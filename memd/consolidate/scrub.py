@@ -1,6 +1,7 @@
 """Find and replace text in everything stored, by a pattern or by the current rules of redaction; erase what is forgotten.
 
-Backups and exports are named, never rewritten. Reports contain counts and row ids, never the text that was found. Placeholders of earlier redactions are
+Backups and exports are named, never rewritten.
+Reports contain counts and row ids, never the text that was found. Placeholders of earlier redactions are
 left alone, so that scrubbing twice is the same as scrubbing once.
 """
 

@@ -1,4 +1,4 @@
-"""What a list answers and not a ranking: questions of a time, of all of a kind and of everything; and `mem_timeline`.
+"""Lists instead of a ranking: answers to questions of a time, of all of a kind and of everything; `mem_timeline`.
 
 `what did we do last week` has no words to rank by. It is answered with the work and the decisions of that time, the
 best of each turn, from as many sessions as the page has room for, oldest first. Nor has `are there open tasks` or

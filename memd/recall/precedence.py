@@ -1,4 +1,4 @@
-"""What changes the scores of an answer afterwards: precedence over others that match better, re-ranking, and the focus of a session.
+"""Changes of an answer's scores: precedence over others that match better, re-ranking, and a session's focus.
 
 Of two memories of which one replaces a value of the other, what holds comes first; asked for what was before, the other does.
 Of two that contradict each other the greater authority comes first, of the user's own words the later. The first of the two gets a
@@ -416,6 +416,9 @@ def _matches_text(pattern: str, text: str) -> bool:
 
 
 def focus_factors(matching: Sequence[bool], scores: Floats, factor: float = FOCUS_FACTOR) -> Floats:
-    """The factor (ClawMem's, or the caller's: siftcoder's `boostFn`) for candidates that match, else 1; a score below zero is divided by it, so that it rises too."""
+    """The factor for candidates that match, else 1; a score below zero is divided by it, so that it rises too.
+
+    The default is ClawMem's; a caller's own is siftcoder's `boostFn`.
+    """
     raised = np.where(scores >= 0, factor, 1.0 / factor)
     return np.where(np.asarray(matching, dtype=np.bool_), raised, 1.0)

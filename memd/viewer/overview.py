@@ -1,4 +1,4 @@
-"""Home, what memd knows of a project in one view; the inbox; projects, with their names, merges and switches; the health of memd in words, and rounds of consolidation."""
+"""Home, what memd knows of a project in one view; the inbox; projects and switches; health; rounds of consolidation."""
 
 from itertools import groupby
 
