@@ -91,7 +91,7 @@ class Question:
     include_turns: bool = False
     """Also search conversations verbatim; see `Answer.turns`."""
     focus: tuple[str, ...] = ()
-    """Words and globs of files: memories that match them score higher; see rerank.py."""
+    """Words and globs of files: memories that match them score higher; see precedence.py."""
     boost: tuple[tuple[str, float], ...] = ()
     """Words and globs of files as in `focus`, each with the factor by which the score of what matches is multiplied."""
     browse: bool = False
