@@ -109,11 +109,14 @@ class KnownFiles:
 
     def _follow_command(self, command: str, place: str, at: int) -> list[dict[str, str]]:
         """Return what `sed -i` and `perl -pi` change: whole lines where they are known, else what the command says."""
+        substitutions = read_substitutions(command)
+        if not substitutions:  # as nearly always
+            return []
         moved = find_directory(command)
         if not place.endswith(f"/{moved}"):  # some clients name the directory after the command
             place = posixpath.join(place, moved)
         found: list[dict[str, str]] = []
-        for name, old, new in read_substitutions(command):
+        for name, old, new in substitutions:
             path = posixpath.normpath(posixpath.join(place, name))
             known = self._take_out(path, at)
             pairs = known.replace(old, new, everywhere=True) if known and old else []

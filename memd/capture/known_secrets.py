@@ -105,9 +105,10 @@ class ProjectRedaction:
         """Redact a JSON value."""
         with note_secrets() as found:
             clean = self._rules(value)
-        for secret, rule in self._secrets.add(self._project, found).items():
-            self._new.add(secret, rule)
-            self.has_new = True
+        if found:
+            for secret, rule in self._secrets.add(self._project, found).items():
+                self._new.add(secret, rule)
+                self.has_new = True
         known = self._secrets.find(self._project)
         return clean if known is None else known.hide_in(clean)
 

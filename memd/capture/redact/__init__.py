@@ -10,6 +10,7 @@ text in which something was found. Standard library only: the hook runs this whe
 
 import functools
 import hashlib
+import itertools
 import re
 from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
@@ -67,7 +68,8 @@ __all__ = ["PATTERNS", "RULES_VERSION", "forget_words", "note_secrets", "redact"
 RULES_VERSION = 7
 """Grows when redaction finds what it did not find before: a vault that older rules wrote is then worth a scrub."""
 
-_Needles = tuple[tuple[str, tuple[int, ...]], ...]
+_Needle = tuple[str, tuple[int, ...]]
+_Needles = tuple[_Needle, ...]
 _Signs = frozenset[str]
 
 
@@ -98,15 +100,16 @@ def _group_by_sign() -> list[tuple[str, list[tuple[str, _Needles]]]]:
 
 _FOLDED_NEEDLES = _group_by_needle(n for n, pattern in enumerate(PATTERNS) if pattern.folded)
 _WORD_NEEDLES = {as_sign(needle): ns for needle, ns in _FOLDED_NEEDLES if " " not in needle[:-1]}
-_SPACED_NEEDLES = [
-    (as_sign(needle), needle, ns) for needle, ns in _FOLDED_NEEDLES if " " in needle[:-1]
-]
+_SPACED_NEEDLES: dict[str, list[_Needle]] = {}
+for _needle, _ns in _FOLDED_NEEDLES:
+    if " " in _needle[:-1]:
+        _SPACED_NEEDLES.setdefault(as_sign(_needle), []).append((_needle, _ns))
 _SIGNED_NEEDLES = _group_by_sign()
 _NEEDLELESS = [n for n, p in enumerate(PATTERNS) if not p.needles]
 _ANCHORS = frozenset((*ANCHOR_WORDS, *SPOKEN_WORDS))
 _SIGNS = frozenset({
     *_WORD_NEEDLES, *_ANCHORS, *OPENING_SIGNS, *PROGRAM_NEEDLES, *DOCUMENT_NEEDLES, *TABLE_NEEDLES,
-    *BLOCK_SIGNS, *PRINTED_SIGNS, *(sign for sign, _, _ in _SPACED_NEEDLES),
+    *BLOCK_SIGNS, *PRINTED_SIGNS, *_SPACED_NEEDLES,
 })  # fmt: skip
 """Everything that any rule searches for in the lower-cased words of a text, each with a line break behind it."""
 
@@ -242,14 +245,14 @@ def _redact_read(text: str, *, entropy: bool) -> str:
 
 
 def _redact_once(text: str, *, entropy: bool) -> str:
-    given, words = text, set(text.split())
+    given, words = text, text.split()
     signs, fresh, signs_of_fresh = _find_signs(words)
     if not signs.isdisjoint(BLOCK_SIGNS):
         text = redact_blocks(text)
     if may_have_seed_phrase(text):
         text = redact_seed_phrases(text)
     if text is not given:
-        words = set(text.split())
+        words = text.split()
         signs, fresh, signs_of_fresh = _find_signs(words)
     reading = _make_reading(text, signs)
     runs = {word: _find_long_runs(word) for word in fresh if len(word) >= _LONG_CHARACTERS_MIN}
@@ -280,7 +283,7 @@ def _redact_around(reading: Reading, text: str) -> str:
     """Redact the secrets that what is around them gives away. `reading` is of the text as it was before."""
     for find in (find_in_documents, find_in_commands, find_spoken, find_in_tables, find_assigned):
         if text is not reading.text:  # what replaces a secret has words of its own
-            reading = _make_reading(text, _find_signs(set(text.split())).all)
+            reading = _make_reading(text, _find_signs(text.split()).all)
         text = replace_spans(text, find(reading))
     if text is not reading.text or not reading.signs.isdisjoint(PRINTED_SIGNS):
         text = replace_spans(text, find_printed(text))
@@ -293,10 +296,11 @@ def _make_reading(text: str, signs: _Signs) -> Reading:
     return Reading(text, lower_alike(text), signs, is_named, is_foreign)
 
 
-def _find_signs(words: set[str]) -> _FoundSigns:
+def _find_signs(words: Iterable[str]) -> _FoundSigns:
     """Return which of `_SIGNS` are in these words, each with a line break behind it."""
     # Each word is looked up once: another thread may empty the caches meanwhile.
-    looked_up = {word: _signs_by_word.get(word) for word in words - _signless_words}
+    others = set(itertools.filterfalse(_signless_words.__contains__, words))
+    looked_up = {word: _signs_by_word.get(word) for word in others}
     fresh = {word for word, signs in looked_up.items() if signs is None}
     known = set(filter(None, looked_up.values()))
     if not fresh:
@@ -340,12 +344,13 @@ def _find_long_runs(word: str) -> list[str]:
     return [run for run in _LONG_RUN.findall(word) if _CAPITAL_OR_DIGIT.search(run)]
 
 
-def _match_text(reading: Reading, words: set[str]) -> set[int]:
+def _match_text(reading: Reading, words: list[str]) -> set[int]:
     """Return the indexes of the folded patterns with a needle in the lower-cased text and all else that they need."""
     lowered = reading.lowered
-    found = {n for sign in reading.signs for n in _WORD_NEEDLES.get(sign, ())}
-    for sign, needle, ns in _SPACED_NEEDLES:
-        if sign in reading.signs and needle in lowered:
+    by_gate, spaced = _list_patterns(reading.signs)
+    found = {n for gate, ns in by_gate if any(map(lowered.__contains__, gate)) for n in ns}
+    for needle, ns in spaced:
+        if needle in lowered:
             found.update(ns)
     longest = max(map(len, words), default=0) if any(PATTERNS[n].run for n in found) else 0
     return {
@@ -355,6 +360,16 @@ def _match_text(reading: Reading, words: set[str]) -> set[int]:
         and PATTERNS[n].run <= longest
         and (not PATTERNS[n].gate or any(map(lowered.__contains__, PATTERNS[n].gate)))
     }
+
+
+@functools.lru_cache(maxsize=_KEYS_CACHED)
+def _list_patterns(signs: _Signs) -> tuple[list[tuple[tuple[str, ...], list[int]]], list[_Needle]]:
+    """Return the patterns with a needle among these signs by their gates, and the needles with a blank that may be in the text."""
+    by_gate: dict[tuple[str, ...], list[int]] = {}
+    for n in {n for sign in signs for n in _WORD_NEEDLES.get(sign, ())}:
+        by_gate.setdefault(PATTERNS[n].gate or ("",), []).append(n)
+    spaced = [one for sign in signs for one in _SPACED_NEEDLES.get(sign, ())]
+    return list(by_gate.items()), spaced
 
 
 def _match_words(words: list[str]) -> list[int]:

@@ -47,12 +47,11 @@ def find_opening_words(reading: Reading) -> Iterator[tuple[int, int, Word]]:
     text, lowered = reading.text, reading.lowered
     words = [last for sign in OPENING_SIGNS & reading.signs for last in _LASTS_BY_SIGN[sign]]
     words += find_foreign(lowered, _FOREIGN) if reading.is_foreign else []
-    for last in words:
-        for at, end, word in find_words(text, lowered, last, opening=True):
-            near = f"{lowered[max(at - LINE // 2, 0) : at]} {lowered[end : end + LINE // 2]}"
-            is_near = not _OPENED.isdisjoint(compile_regex(r"[^\W_]+").findall(near))
-            if is_near and _is_opening(text, at, end, word):
-                yield at, end, word
+    for at, end, word in find_words(text, lowered, words, opening=True):
+        near = f"{lowered[max(at - LINE // 2, 0) : at]} {lowered[end : end + LINE // 2]}"
+        is_near = not _OPENED.isdisjoint(compile_regex(r"[^\W_]+").findall(near))
+        if is_near and _is_opening(text, at, end, word):
+            yield at, end, word
 
 
 def _is_opening(text: str, start: int, end: int, word: Word) -> bool:

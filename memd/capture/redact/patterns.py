@@ -158,7 +158,8 @@ def _find_secrets(text: str, lowered: str, pattern: Pattern) -> Iterator[tuple[i
             done = max(done, found.end(), found.start() + 1)
         return
     where = lowered if pattern.folded else text
-    for at in sorted({at for needle in pattern.needles for at in find_all(needle, where)}):
+    needles = [needle for needle in pattern.needles if needle in where]
+    for at in sorted({at for needle in needles for at in find_all(needle, where)}):
         if at >= done and (found := regex.match(text, at)):
             for span in _find_adjacent(text, regex, found):
                 yield span

@@ -5,7 +5,6 @@ a comment, or `key = value`; a value is `'text'`, `true`, a number or a list of 
 what `tomllib` reads.
 """
 
-import contextlib
 import functools
 import re
 from collections.abc import Iterable, Iterator
@@ -42,6 +41,14 @@ def lower_alike(text: str) -> str:
     if len(lowered) == len(text):
         return lowered
     return "".join(c.lower() if len(c.lower()) == 1 else c for c in text)
+
+
+def mark_characters(text: str, marks: bytes, dropped: bytes = b"") -> bytes:
+    """Return what `bytes.translate` makes of a text; each character beyond Latin-1 counts as "?".
+
+    To look for a few characters so takes a tenth of the time of a regex.
+    """
+    return text.encode("latin-1", "replace").translate(marks, dropped)
 
 
 def as_sign(needle: str) -> str:
@@ -86,15 +93,16 @@ def find_beginning(
             done = found.end()
 
 
-@contextlib.contextmanager
-def note_secrets() -> Iterator[dict[str, str]]:
+class note_secrets:  # noqa: N801  # a context manager; a generator takes four times as long, and each id of an event asks for one
     """Collect the secrets that are found meanwhile: value → rule."""
-    found: dict[str, str] = {}
-    token = _noted.set(found)
-    try:
-        yield found
-    finally:
-        _noted.reset(token)
+
+    def __enter__(self) -> dict[str, str]:
+        found: dict[str, str] = {}
+        self._token = _noted.set(found)
+        return found
+
+    def __exit__(self, *_: object) -> None:
+        _noted.reset(self._token)
 
 
 def place_mark(value: str, rule: str) -> str:

@@ -87,13 +87,11 @@ def find_spoken(reading: Reading) -> Iterator[Found]:
         yield from _find_around(reading.text, at, end, word)
     if not reading.is_named:
         return
-    groups = [lasts for sign, lasts in BY_SIGN.items() if sign in reading.signs]
-    words = [last for lasts in groups for last in lasts if last in lowered]
+    words = [w for sign in reading.signs & BY_SIGN.keys() for w in BY_SIGN[sign] if w in lowered]
     words += find_foreign(lowered, FOREIGN) if reading.is_foreign else []
     for text in dict.fromkeys((reading.text, compile_regex(_WRAPPED).sub(" ", reading.text))):
-        for last in words:
-            for at, end, word in find_words(text, lowered, last):
-                yield from _find_around(text, at, end, word)
+        for at, end, word in find_words(text, lowered, words):
+            yield from _find_around(text, at, end, word)
         if reading.is_foreign:
             yield from find_unspaced(text, lowered)
 

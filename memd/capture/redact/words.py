@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from memd.capture.redact import names
 from memd.capture.redact.names import is_naming, is_reference, judge
-from memd.capture.redact.regexes import compile_regex, find_all
+from memd.capture.redact.regexes import compile_regex, find_all, mark_characters
 
 
 class Language(NamedTuple):
@@ -51,6 +51,11 @@ class Word(NamedTuple):
     """What may stand between a value and the word after it: "as", "is"."""
     goes_on: frozenset[str] = frozenset()
     """What may stand between the word and a value after it."""
+
+    @property
+    def may_be_plain(self) -> bool:
+        """Return whether a plain word may be its value."""
+        return self.is_password and not self.opens and self.parts != "pass"
 
 
 class SpokenToken(NamedTuple):
@@ -183,6 +188,14 @@ _NUMBERED_NAME = r"[A-Z][a-z]+\d+(?:[A-Z][a-z]+\d*)+|[A-Z][a-z]+[A-Z]{2,}\d*"
 CODE_NAME = (
     r"[a-z]+(?:_[a-z]+)+\d?|[a-z]+(?:[A-Z][a-z]+)+\d?|[A-Z]+(?:_[A-Z]+)+\d?|(?:[A-Z][a-z]+){1,4}\d?"
 )
+_MARKS = bytes(
+    c if chr(c) in "-:" else b"1"[0] if c > 127 or chr(c) in "0123456789!#$%&*+=?@^~" else 32  # noqa: PLR2004
+    for c in range(256)
+)
+"""Marks what `judge` asks of a value that is no plain word: a digit or a sign, which another letter may be, or four parts."""
+_HYPHENS_MIN = 3
+_COLON_AT_END = r":[\s\\\"`]*(?:\n|\\n|\Z)"
+"""Behind it a value stands on the next line."""
 LATIN_LAST = "\u024f"
 _WITHIN = frozenset("_-./$@#{<\\=")
 _ENDING = r"[^\W\d_]{1,5}(?![\w])"
@@ -352,20 +365,35 @@ def is_of_change(text: str, end: int, word: Word) -> bool:
 
 
 def find_words(
-    text: str, lowered: str, last: str, *, opening: bool = False
+    text: str, lowered: str, lasts: list[str], *, opening: bool = False
 ) -> Iterator[tuple[int, int, Word]]:
-    """Yield where a word for a secret that ends with `last` stands, and which it is."""
-    words = words_for_secrets(opening=opening)[last]
-    for at in find_all(last, lowered):
-        end = at + len(last)
-        for word in words:
-            start = end - len(word.parts)
-            if start != at and not lowered.startswith(word.parts, max(start, 0)):
-                continue
-            whole = end_of_word(text, start, end, word)
-            if whole:
-                yield start, whole, word
-                break
+    """Yield where words for secrets stand that end with one of `lasts`, and which they are, but none without a value near it."""
+    marks = mark_characters(text, _MARKS) if lasts else b""
+    has_values = b"1" in marks or b":" in marks or marks.count(b"-") >= _HYPHENS_MIN
+    for last in lasts:
+        words = words_for_secrets(opening=opening)[last]
+        if not has_values and not any(word.may_be_plain for word in words):
+            continue
+        for at in find_all(last, lowered):
+            end = at + len(last)
+            for word in words:
+                start = end - len(word.parts)
+                if start != at and not lowered.startswith(word.parts, max(start, 0)):
+                    continue
+                whole = end_of_word(text, start, end, word)
+                if whole:
+                    if word.may_be_plain or _may_be_told(text, marks, start, whole):
+                        yield start, whole, word
+                    break
+
+
+def _may_be_told(text: str, marks: bytes, start: int, end: int) -> bool:
+    """Return whether a value that is no plain word may stand as near to a word as values are read."""
+    begin, stop = max(start - LINE // 2, 0), end + LINE + LINE // 2
+    near = marks[begin:stop]
+    if b"1" in near or near.count(b"-") >= _HYPHENS_MIN:
+        return True
+    return b":" in near and compile_regex(_COLON_AT_END).search(text, begin, stop) is not None
 
 
 def may_be_another(token: SpokenToken, least: int) -> bool:
