@@ -518,7 +518,7 @@ async def test_the_likeliest_sentences_come_before_earlier_work(vault):
     for n, rule in enumerate(rules):
         vault.happens("prompt", NOW - HOUR + n, session="before", prompt=rule)
     _put_changes(vault, 10)
-    text = (await vault.build(tokens=220)).text
+    text = (await vault.build(tokens=160)).text
     assert all(rule in text for rule in rules), text
     assert start.DONE_HEADING in text
 
