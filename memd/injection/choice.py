@@ -67,6 +67,8 @@ class CandidateGroup:
     """Whether they stand in their order already."""
     stands: bool = False
     """Whether it holds until it is replaced, and so is told whole if there is room."""
+    is_brief: bool = False
+    """Whether its lines stay short even if there is room."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,16 +108,19 @@ def choose_candidates(
     now: int,
     cost: CandidateCost,
     heading_cost: HeadingCost,
+    spared: int = 0,
 ) -> list[CandidateChoice]:
     """A verdict for every candidate, by group, best first.
 
-    `cost` and `heading_cost` measure a candidate's line and a group's heading in the unit of `budget`.
+    `cost` and `heading_cost` measure a candidate's line and a group's heading in the unit of `budget`, of which brief
+    groups leave `spared`.
     A candidate of two groups belongs to the first.
     """
     queues = _queue_candidates(groups, now)
     leading = [queue for queue in queues if queue.group.leads]
     standing = [queue for queue in queues if queue.group.stands]
-    work = [queue for queue in queues if queue not in leading and queue not in standing]
+    brief = [queue for queue in queues if queue.group.is_brief]
+    work = [queue for queue in queues if queue not in (*leading, *standing, *brief)]
     room = _TokenBudget(budget, LINES_MAX, cost, heading_cost)
     if leading:
         _fill_budget(leading, room, int(budget * _LEADING_SHARE))
@@ -124,6 +129,7 @@ def choose_candidates(
     for queue in standing:
         queue.chosen = _pair_contradictions(queue.chosen)
     _fill_budget([*leading, *work], room)
+    _fill_budget(brief, room, room.left - spared)
     return [choice for queue in queues for choice in _list_choices(queue, now)]
 
 

@@ -39,6 +39,8 @@ TITLE_CHARACTERS = 240
 OUTCOMES_MAX = 3
 """Sessions of which the last thing that they did is shown: where the work was left."""
 OUTCOME_KINDS = {Kind.CHANGE, Kind.FIX}
+WENT_ON = "its session, or others since, went on from it"
+"""Why a piece of work is not where the work was left."""
 _TOLD_KINDS = OUTCOME_KINDS | {Kind.DECISION, Kind.TASK}
 _CUT_WORDS = 4
 """The last words of a title that was cut off, by which its place in the body is found."""
@@ -507,7 +509,7 @@ def find_unfit(
         if one.id not in unfit and len(chosen) < OUTCOMES_MAX:
             chosen.setdefault(one.session_id, one.id)
     left = {one.id for one in outcomes}.difference(unfit, chosen.values())
-    return unfit | dict.fromkeys(left, "its session, or others since, went on from it")
+    return unfit | dict.fromkeys(left, WENT_ON)
 
 
 def _why_redacted(one: ContextCandidate) -> str | None:

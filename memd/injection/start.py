@@ -51,6 +51,7 @@ FACTS_HEADING = "Known"
 TASKS_HEADING = "Open tasks"
 UNPROVED_HEADING = "Claimed by an agent, not proved to be the user's word"
 WORK_HEADING = "Left open or done last"
+DONE_HEADING = "Done before that"
 OWN_HEADING = "From this session"
 OPEN_HEADING = "Left open in this session"
 INJECTED_HEADING = "Recalled in this session, before it was compacted"
@@ -58,6 +59,9 @@ _CANDIDATES_MAX = 200
 """Candidates that are read of a kind and project."""
 _WORK_MAX = 3
 """Lines of the work that was left open or done last."""
+_DONE_MAX = 7
+"""Short lines of the work before it, where little was noted. Of 238 things wanted at starts, weights fitted without the person, 50 %
+are told with them and 42 % with sentences said lately in their place."""
 _JUDGED_KINDS = (*RULE_KINDS, Kind.DECISION, Kind.FACT)
 """What supersedes one of these by a judgment is told in its place, of whatever kind it is itself."""
 _KNOWN_KINDS = (Kind.NOTE, Kind.DISCOVERY, Kind.FIX)
@@ -224,9 +228,10 @@ def read_candidates(
     allowed, left_out = _split_allowed(groups, find_objection, guides)
     # A start that is told in two parts, or again, has told them.
     is_first = moment != "resume" and here.seen_at.isdisjoint(STARTS)
+    room = max(0, _count_said(allowed)) if is_first else 0
+    allowed = tuple(_limit_done(group, room) for group in allowed)
     prompts = read_late_prompts(tx, here, now) if is_first else None
-    is_wanted = prompts and _count_said(allowed) > 0
-    late = _choose_said(tx, here, allowed, left_out, prompts, now) if prompts and is_wanted else ()
+    late = _choose_said(tx, here, allowed, left_out, prompts, now) if prompts and room else ()
     own = _read_own_words(tx, here, allowed, moment, now) if moment in ("compact", "resume") else ()
     late, own = (tuple(one for one in some if not guides.say(one.text)) for some in (late, own))
     stands = any(one.kind in STANDING_KINDS for group in allowed for one in group.candidates)
@@ -272,11 +277,16 @@ def _join_said(
 
 def _drop_spoken(group: CandidateGroup, said: Sequence[SaidSentence]) -> CandidateGroup:
     """Leave out of the titles of work what is told as the user's own words, and the work that says no more."""
-    if group.name != WORK_HEADING:
+    if group.name not in (WORK_HEADING, DONE_HEADING):
         return group
     rests = [(one, lines.find_rest(one.title, said)) for one in group.candidates]
     kept = (replace(one, title=rest or one.title) for one, rest in rests if rest or one.left_open)
     return replace(group, candidates=tuple(kept))
+
+
+def _limit_done(group: CandidateGroup, room: int) -> CandidateGroup:
+    """Limit the earlier work to as many lines as what was noted leaves."""
+    return replace(group, limit=min(_DONE_MAX, room)) if group.name == DONE_HEADING else group
 
 
 def read_version(tx: Connection, here: SessionState) -> tuple[object, ...]:
@@ -480,7 +490,13 @@ def _read_project_groups(
     ]
     bodies = session_context.turn_bodies(tx, [one.id for one in failures])
     own = here.session.id if here.session else None
-    return groups, lines.find_unfit(groups, bodies, now, own)
+    unfit = lines.find_unfit(groups, bodies, now, own)
+    done = {number for number, why in unfit.items() if why == lines.WENT_ON}
+    left = replace(groups[-1], candidates=tuple(one for one in work if one.id not in done))
+    before = CandidateGroup(
+        DONE_HEADING, tuple(one for one in work if one.id in done), is_by_time=True, is_brief=True
+    )
+    return [*groups[:-1], left, before], {n: why for n, why in unfit.items() if n not in done}
 
 
 def _drop_passed(

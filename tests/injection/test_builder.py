@@ -485,6 +485,44 @@ async def test_where_nothing_was_noted_the_user_s_own_sentences_stand_last_and_v
     assert "“ok”" not in shown
 
 
+def _put_changes(vault, count):
+    """Put pieces of work of one session, the last of which tells where it was left."""
+    return [
+        vault.put(
+            f"Moved the {name} table to Postgres", kind=Kind.CHANGE, session="before",
+            days_ago=1 - n / 100, episode=f"turn-{n}",
+        )
+        for n, name in enumerate(("invoice", "customer", "ledger", "payout", "refund", "tax", "audit", "rate", "fee", "limit")[:count])
+    ]  # fmt: skip
+
+
+async def test_where_little_was_noted_earlier_work_is_told_in_short_lines_and_the_less_the_more_is(
+    vault,
+):
+    vault.happens("prompt", NOW - HOUR, session="before", prompt="Move the tables")
+    work = _put_changes(vault, 10)
+    told = [(one.group, one.id) for one in (await vault.build()).shown]
+    assert told[0] == (start.WORK_HEADING, work[-1])
+    assert told[1:] == [(start.DONE_HEADING, number) for number in reversed(work[2:-1])]
+    for n in range(15):
+        vault.put(f"Subject {n} has the colour {n * 7919}", kind=Kind.FACT)
+    done = [one for one in (await vault.build()).shown if one.group == start.DONE_HEADING]
+    assert len(done) == 2
+
+
+async def test_the_likeliest_sentences_come_before_earlier_work(vault):
+    rules = (
+        "The invoices must be rounded per line, never per total.",
+        "Never log a card number, not even a masked one.",
+    )
+    for n, rule in enumerate(rules):
+        vault.happens("prompt", NOW - HOUR + n, session="before", prompt=rule)
+    _put_changes(vault, 10)
+    text = (await vault.build(tokens=160)).text
+    assert all(rule in text for rule in rules), text
+    assert start.DONE_HEADING in text
+
+
 async def test_what_is_noted_is_not_quoted_and_the_more_is_noted_the_less_is_quoted(vault):
     says(vault, *(f"Subject {n} has to be written as {n * 7919} everywhere." for n in range(30)))
     assert (await vault.build()).text.count("“") == SAID_MAX
