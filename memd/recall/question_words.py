@@ -146,7 +146,10 @@ class ShownText:
     @cached_property
     def _chunks(self) -> Mapping[str, str]:
         """The chunks between spaces → the same folded. To tell all words apart takes several times as long."""
-        return {one: fold(one) for one in self._text.split()}
+        chunks = self._text.split()
+        # Folding moves no space of ASCII, and many short texts take ten times as long as one.
+        folded = self._folded.split() if self._text.isascii() else map(fold, chunks)
+        return dict(zip(chunks, folded, strict=True))
 
     @cached_property
     def _words(self) -> tuple[str, ...]:
