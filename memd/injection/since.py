@@ -180,7 +180,7 @@ class LaterReader:
         self._seen = 0, 0
         """The last event that was looked at, and the one up to which all prompts are old."""
 
-    async def mark_hits(self, db: Database, answer: Answer, now: int, asking: str) -> Answer:
+    def mark_hits(self, tx: Connection, answer: Answer, now: int, asking: str) -> Answer:
         """Mark the hits of which the user said something since, if nothing else is told against them, a later hit before its older.
 
         `asking`: the client's id of the session that asks; what was typed there last is the question.
@@ -190,7 +190,7 @@ class LaterReader:
             for hit in answer.hits
             if is_plain(hit) and (hit.summary.kind is Kind.DISCOVERY or is_followed(hit.summary))
         ]
-        told = await self._look_up(db, wanted, now, asking)
+        told = self.find(tx, wanted, now, asking, may_read=True) if wanted else None
         if not told:
             return answer
         hits = tuple(

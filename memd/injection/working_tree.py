@@ -17,12 +17,10 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 
-import anyio.to_thread
-
 from memd.belief.claims import parse_claims
 from memd.belief.compare import compare
 from memd.belief.turns import name_ended
-from memd.belief.values import describe_line, find_line
+from memd.belief.values import describe_line
 from memd.patterns import compile_lazily
 from memd.recall.types import Answer, Hit
 from memd.store import projects
@@ -309,34 +307,22 @@ class WorkingTree:
         return done.stdout.decode("utf-8", "replace") if is_answer else None
 
 
-def names_things(text: str) -> bool:
-    """Return whether a text names anything that may be gone from a working tree."""
-    return any(_find_paths(text)) or bool(_find_names(text))
+def mark_gone(db: Database, answer: Answer) -> Answer:
+    """Mark hits whose file, line or name is gone, where the tree is on this machine; reads the disk and asks git."""
+    ids = {hit.summary.project_id for hit in answer.hits}
+    roots = db.read_now(lambda tx: projects.project_keys(tx, ids)) if ids else {}
+    trees = {number: WorkingTree(root) for number, root in roots.items()}
+    for number, tree in trees.items():
+        tree.look_up([one.summary.title for one in answer.hits if one.summary.project_id == number])
 
-
-async def mark_gone(db: Database, answer: Answer) -> Answer:
-    """Mark hits whose file, line or name is gone, where the tree is on this machine."""
-    memories = (hit.summary for hit in answer.hits)
-    found = [one for one in memories if names_things(one.title) or find_line(one.body)]
-    if not found:
-        return answer
-    asked = {one.project_id for one in found}
-    places = await db.read_inline(lambda tx: [projects.project(tx, number) for number in asked])
-    roots = {one.id: one.key for one in places if one is not None}
-
-    def mark_all() -> tuple[Hit, ...]:
-        trees = {number: WorkingTree(root) for number, root in roots.items()}
-        for number, tree in trees.items():
-            tree.look_up([one.title for one in found if one.project_id == number])
-        return tuple(mark(hit, trees.get(hit.summary.project_id)) for hit in answer.hits)
-
-    def mark(hit: Hit, tree: WorkingTree | None) -> Hit:
+    def mark(hit: Hit) -> Hit:
         one = hit.summary
         gone = describe_line(one.body, roots.get(one.project_id, ""))
-        gone = gone or (tree.note_gone(one.title, one.at) if tree else "")
+        if not gone and (tree := trees.get(one.project_id)):
+            gone = tree.note_gone(one.title, one.at)
         return replace(hit, older_value=hit.older_value or gone) if gone else hit
 
-    return replace(answer, hits=await anyio.to_thread.run_sync(mark_all))
+    return replace(answer, hits=tuple(map(mark, answer.hits)))
 
 
 def _find_paths(text: str) -> Iterator[str]:

@@ -309,13 +309,15 @@ def _answer_within(sentences: Sequence[str], wanted: frozenset[str], limit: int)
     # Stemming is slow, and a word begins as its stem does, but for its last letter.
     begins = tuple(term[: max(len(term) - 1, 2)] for term in wanted)
     flat = [" ".join(sentence.split()) for sentence in sentences]
-    are_plain = [_FOREIGN.search(one) is None for one in flat]
+    are_plain = [one.isascii() or _FOREIGN.search(one) is None for one in flat]
     words = [
         _find_words(one if is_plain else fold(one), wanted, begins)
         for one, is_plain in zip(flat, are_plain, strict=True)
     ]
-    has = [frozenset(stemmed for *_, stemmed in own) for own in words]
-    chosen = _choose_sentences(has, [len(one) for one in flat], limit) if len(flat) > 1 else [0]
+    chosen = [0]
+    if len(flat) > 1:
+        has = [frozenset(stemmed for *_, stemmed in own) for own in words]
+        chosen = _choose_sentences(has, [len(one) for one in flat], limit)
     if len(flat[best := chosen[0]]) > limit:
         found = words[best] if are_plain[best] else _find_words(flat[best], wanted, begins)
         return _cut_around(flat[best], found, limit)
@@ -391,8 +393,9 @@ def _find_end(sentence: str, start: int, least: int, most: int) -> int:
     """Find where a clause ends from `least` to `most`, if that uses half the room, else a word; at a whole place if there is one."""
     half = max(least, (start + most) // 2)
     clauses = [one.start() for one in _CLAUSE_END.finditer(sentence, half, most)]
-    spaces = [i for i in range(least, most + 1) if sentence[i] == " "]
-    whole = (end for end in (*clauses[::-1], *spaces[::-1]) if _is_whole(sentence[start:end]))
+    spaces = (i for i in range(most, least - 1, -1) if sentence[i] == " ")
+    ends = itertools.chain(reversed(clauses), spaces)
+    whole = (end for end in ends if _is_whole(sentence[start:end]))
     return next(whole, max(sentence.rfind(" ", start, most), least))
 
 
@@ -415,7 +418,8 @@ def _find_words(
     Only where one of them stands are the words told apart.
     """
     lowered = sentence.replace("İ", "I").lower()  # the one letter that becomes two
-    near = {one.start() for one in _FOREIGN.finditer(sentence)}
+    is_ascii = sentence.isascii()
+    near = set() if is_ascii else {one.start() for one in _FOREIGN.finditer(sentence)}
     for begin in begins:
         place = lowered.find(begin)
         while place >= 0:
@@ -423,16 +427,15 @@ def _find_words(
                 near.add(place)
             place = lowered.find(begin, place + 1)
     found: list[tuple[int, int, str]] = []
-    end = 0
+    spaced, end = f"{sentence} ", 0
     for place in sorted(near):
         if place >= end:
             start = max(sentence.rfind(" ", end, place) + 1, end)
-            end = (sentence + " ").find(" ", place)
-            found += [
-                (one.start(), one.end(), stemmed)
-                for one in _TOKEN.finditer(sentence, start, end)
-                if (token := fold(one[0])).startswith(begins) and (stemmed := stem(token)) in wanted
-            ]
+            end = spaced.find(" ", place)
+            for one in _TOKEN.finditer(lowered if is_ascii else sentence, start, end):
+                token = one[0] if is_ascii else fold(one[0])
+                if token.startswith(begins) and (stemmed := stem(token)) in wanted:
+                    found.append((one.start(), one.end(), stemmed))
     return found
 
 

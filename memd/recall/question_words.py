@@ -146,7 +146,10 @@ class ShownText:
     @cached_property
     def _chunks(self) -> Mapping[str, str]:
         """The chunks between spaces → the same folded. To tell all words apart takes several times as long."""
-        return {one: fold(one) for one in self._text.split()}
+        chunks, plain = self._text.split(), self._text.replace("…", "/")
+        # Folding moves no space of ASCII, and one text takes a tenth of the time of its chunks.
+        folded = fold(plain).split() if plain.isascii() else map(fold, chunks)
+        return dict(zip(chunks, folded, strict=True))
 
     @cached_property
     def _words(self) -> tuple[str, ...]:

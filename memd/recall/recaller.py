@@ -471,7 +471,11 @@ class Recaller:
         filled = self._index.learned
         if not model.is_ready:
             is_missed = model.is_starting or model.is_failing or model.is_wanted
-            if filled is None and not is_missed and not await self._db.read(vectors.has_learned):
+            if (
+                filled is None
+                and not is_missed
+                and not await self._db.read_inline(vectors.has_learned)
+            ):
                 return None
             raise EngineFailed(model.why_not or "the model is not ready")
         if filled is None:

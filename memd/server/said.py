@@ -8,13 +8,14 @@ from memd.distill.own_words import read_own_sentences
 from memd.distill.text import asks_by_mark
 from memd.injection.later import is_same_matter, name_matter
 from memd.injection.learned import SaidSentence, is_told
-from memd.injection.since import is_followed, is_plain
+from memd.injection.since import LaterReader, is_followed, is_plain
 from memd.injection.spoken import leave_rejected, may_hold
+from memd.injection.working_tree import mark_gone
 from memd.machine_text import USER, find_prompt_origin, is_machine_text
 from memd.models import Event, EventKind, Kind
 from memd.recall.query import phrase_expression, without_recency
 from memd.recall.question_words import QuestionWord, ShownText, read_words
-from memd.recall.types import Answer, Hit
+from memd.recall.types import Answer, Hit, Question
 from memd.store import events, links, projects, reviews
 from memd.store.database import Connection, Database
 from memd.text import content_stems, fold, is_private, normalised, one_line, words
@@ -93,8 +94,36 @@ def _read_own(
             yield SaidAside(text, prompt.at, session.title or "")
 
 
-async def tell_later(
-    db: Database, question: str, answer: Answer, where: events.TurnFilter, asking: str | None = None
+def look_beside(
+    db: Database, later: LaterReader, question: Question, answer: Answer, asking: str | None
+) -> tuple[Answer, tuple[SaidAside, ...]]:
+    """Mark what of an answer is gone from the disk or said otherwise since, and find what the user said of the question.
+
+    It reads the disk, so it runs in a thread: all of it in one.
+    """
+    answer = mark_gone(db, answer)
+    if question.as_of is not None:
+        return answer, ()
+    where = events.TurnFilter(
+        question.project_ids, question.session_id, question.since, question.until
+    )
+
+    def read(tx: Connection) -> tuple[Answer, tuple[SaidAside, ...]]:
+        marked = later.mark_hits(tx, answer, question.now, asking or "")
+        told = tell_later(tx, question.text, marked, where, asking)
+        if question.include_turns:
+            return told, ()
+        return told, find_said(tx, question.text, told, where, asking)
+
+    return db.read_now(read)
+
+
+def tell_later(
+    tx: Connection,
+    question: str,
+    answer: Answer,
+    where: events.TurnFilter,
+    asking: str | None = None,
 ) -> Answer:
     """Tell with a first hit that is the user's word what he typed after it of what it has of the question, unless a hit is as late.
 
@@ -111,7 +140,7 @@ async def tell_later(
     if not shared:
         return answer
     after = replace(where, project_ids=(first.summary.project_id,))
-    since = await db.read(lambda tx: _find_later(tx, answer.hits, shared, after, asking))
+    since = _find_later(tx, answer.hits, shared, after, asking)
     return replace(answer, hits=(replace(first, said_since=since), *answer.hits[1:]))
 
 
@@ -152,9 +181,9 @@ def _find_later(
 
 
 def _match_prompts(tx: Connection, word: QuestionWord, where: events.TurnFilter) -> list[Event]:
-    """The prompts that may have a word, the newest first; one more than of a word that tells something."""
+    """The prompts that may have a word, the newest first; of a word that tells nothing any of them, one too many."""
     expression = phrase_expression(tuple(words(fold(word.text))))
-    return events.match_prompts(tx, expression, where, _TELLING_MAX + 1)
+    return events.match_prompts(tx, expression, where, _TELLING_MAX + 1, any_of_many=True)
 
 
 def _is_typed(tx: Connection, hit: Hit) -> bool:

@@ -6,6 +6,7 @@ and jsonrpc.py for programs.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from os.path import normpath
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -36,7 +37,6 @@ from memd.injection.guard import RuleGuard
 from memd.injection.injector import Injector
 from memd.injection.outcomes import OutcomeJudge
 from memd.injection.since import LaterReader
-from memd.injection.working_tree import mark_gone
 from memd.models import Finding, Stance, Summary
 from memd.recall.period import read_timeline
 from memd.recall.provenance import explain_node
@@ -44,7 +44,7 @@ from memd.recall.recaller import Recaller
 from memd.recall.types import Answer, Question, Timeline, Why
 from memd.server import requests
 from memd.server.memory_maker import MemoryMaker, to_ms
-from memd.server.said import SaidAside, find_said, tell_later
+from memd.server.said import SaidAside, look_beside
 from memd.server.scope import (
     ALL,
     AgentLimits,
@@ -59,7 +59,6 @@ from memd.sharing.workers import SyncWorker
 from memd.store import judgments, lists, projects, queries, summaries
 from memd.store.database import Connection, Database
 from memd.store.erasure import ErasureBounds
-from memd.store.events import TurnFilter
 from memd.store.filter import Filter
 from memd.store.lists import SessionRow
 from memd.time_expressions import format_time, parse_end, parse_start
@@ -205,9 +204,7 @@ class MemoryService:
             embedding=tuple(request.embedding) if request.embedding else None,
         )
         waited = await self._wait_for_event(request.min_event)
-        answer = await mark_gone(self.app.db, await self.app.recaller.search(question))
-        if question.as_of is None:
-            answer = await self.later.mark_hits(self.app.db, answer, now, caller.session or "")
+        answer = await self.app.recaller.search(question)
         elsewhere = 0
         if not answer.hits and scope.name is not None:
             everywhere = replace(
@@ -219,14 +216,8 @@ class MemoryService:
                 count_use=False,
             )
             elsewhere = len((await self.app.recaller.search(everywhere)).hits)
-        where = TurnFilter(question.project_ids, question.session_id, question.since, question.until)  # fmt: skip
-        if question.as_of is None:
-            answer = await tell_later(self.app.db, question.text, answer, where, caller.session)
-        said: tuple[SaidAside, ...] = ()
-        if answer.verdict != "found" and question.as_of is None and not question.include_turns:
-            said = await self.app.db.read(
-                lambda tx: find_said(tx, question.text, answer, where, caller.session)
-            )
+        beside = partial(look_beside, self.app.db, self.later, question, answer, caller.session)
+        answer, said = await anyio.to_thread.run_sync(beside)
         return SearchOutcome(answer, scope, waited, said, elsewhere)
 
     async def timeline(

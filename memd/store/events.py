@@ -641,13 +641,19 @@ def match_turns(tx: Connection, expression: str, where: TurnFilter, limit: int) 
     return fetch_rows(tx, SpokenTurn, sql, (expression, *values, limit))
 
 
-def match_prompts(tx: Connection, expression: str, where: TurnFilter, limit: int) -> list[Event]:
-    """The prompts that match an FTS5 expression, which `recall` has quoted; newest first."""
+def match_prompts(
+    tx: Connection, expression: str, where: TurnFilter, limit: int, *, any_of_many: bool = False
+) -> list[Event]:
+    """The prompts that match an FTS5 expression, which `recall` has quoted; newest first.
+
+    `any_of_many`: of more than the limit any, which are found without a look at all of them.
+    """
     condition, values = where.condition()
+    order = "turns_fts.rowid DESC" if any_of_many else "e.at DESC, e.id DESC"
     sql = (
         f"SELECT {_COLUMNS} FROM events WHERE id IN (SELECT e.id FROM turns_fts CROSS JOIN events e ON e.id = turns_fts.rowid"
         " JOIN sessions s ON s.id = e.session_id WHERE turns_fts MATCH ? AND e.kind = 'prompt' AND e.source <> ?"
-        f" AND {condition} ORDER BY e.at DESC, e.id DESC LIMIT ?) ORDER BY at DESC, id DESC"
+        f" AND {condition} ORDER BY {order} LIMIT ?) ORDER BY at DESC, id DESC"
     )
     return fetch_rows(tx, _to_event, sql, (expression, AGENTS_IMPORT, *values, limit))
 

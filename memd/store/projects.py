@@ -107,6 +107,12 @@ def project(tx: Connection, project_id: int) -> Project | None:
     return next(iter(_select_projects(tx, "WHERE id = ?", project_id)), None)
 
 
+def project_keys(tx: Connection, project_ids: Iterable[int]) -> dict[int, str]:
+    """The keys of these projects by id: a directory, or another name; unknown ids are left out."""
+    ids = list(project_ids)
+    return {one.id: one.key for one in _select_projects(tx, f"WHERE id IN ({marks(ids)})", *ids)}
+
+
 def project_by_key(tx: Connection, key: str) -> Project | None:
     """The project with this key, or the one that it was merged into; None if there is neither."""
     found = _select_projects(
