@@ -117,7 +117,10 @@ _SAYS_THAT = re.compile(
     re.IGNORECASE,
 )
 
-_DOES = re.compile(r"^(?:we|they|(?:[\w-]+ ){0,3}[\w-]+s) (?:(?:always|never|only|all|still) )?(?P<verb>[a-z-]+)\b", re.IGNORECASE)  # fmt: skip
+_DOES = re.compile(
+    r"^(?:we|they|(?:[\w-]+ ){0,3}[\w-]+s) (?:(?:always|never|only|all|still) )?(?P<verb>[a-z-]+)\b",
+    re.IGNORECASE,
+)
 """What many do, without an ending: `deploys go through staging`."""
 _IS_A = re.compile(r"\bis an?\b", re.IGNORECASE)
 """A doubt in what merely sounds decided (`that is a good idea`), none in what one asks to remember."""

@@ -242,8 +242,8 @@ def _environment() -> Environment:
         trim_blocks=True, lstrip_blocks=True, auto_reload=False, cache_size=-1,
     )  # fmt: skip
     made.filters |= {
-        "age": format_age, "body": render_markdown, "clock": format_clock, "code": mark_code, "commas": "{:,}".format, "flat": flatten_markdown,
-        "day": format_day, "gap": format_gap, "highlight": highlight, "iso": format_iso, "minute": format_minute,
+        "age": format_age, "body": render_markdown, "clock": format_clock, "code": mark_code, "commas": "{:,}".format,
+        "flat": flatten_markdown, "day": format_day, "gap": format_gap, "highlight": highlight, "iso": format_iso, "minute": format_minute,
         "plural": plural, "shorten": shorten, "size": format_size, "time": render_time,
     }  # fmt: skip
     made.globals |= {
