@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from memd.belief.changes import says_turn
+from memd.belief.notes import split_note
 from memd.belief.polarity import has_negation, is_negation, list_conditions, list_folded
 from memd.belief.standing import find_other_scope
 from memd.distill.own_words import VERBS
@@ -19,7 +20,7 @@ from memd.index import entities
 from memd.injection.choice import TITLES_CACHED, CandidateGroup, measure_age
 from memd.injection.learned import SaidSentence, is_told
 from memd.languages import has_unspaced
-from memd.models import Authority, Kind
+from memd.models import UNPROVED_MARK, Authority, Kind
 from memd.store.session_context import COMMITS, LEFT_OPEN
 from memd.store.types import ContextCandidate
 from memd.text import (
@@ -383,6 +384,22 @@ def denies(text: str) -> bool:
 def limits(text: str) -> bool:
     """Return whether a sentence denies, sets a condition, or tells how often: a limit or a custom, which nothing that is done ends."""
     return denies(text) or any(fold(word) in _LASTING for word in words(text))
+
+
+def drop_spoken(group: CandidateGroup, said: Sequence[SaidSentence]) -> CandidateGroup:
+    """Leave out of the titles of work what is told as the user's own words, and the work that says no more."""
+    rests = [(one, find_rest(one.title, said)) for one in group.candidates]
+    kept = (replace(one, title=rest or one.title) for one, rest in rests if rest or one.left_open)
+    return replace(group, candidates=tuple(kept))
+
+
+def tell_heard(one: ContextCandidate) -> tuple[ContextCandidate, str]:
+    """Return an unproved note with the words of the user that it quotes in its place, and why it is not told at all."""
+    if one.authority >= Authority.USER_TOLD or UNPROVED_MARK not in one.body or one.is_pinned:
+        return one, ""
+    note = split_note(one.body)
+    refuted = f"what it quotes is not the user's word: {note.refuted}" if note.refuted else ""
+    return replace(one, title=f"he said “{note.heard}”") if note.heard else one, refuted
 
 
 def find_rest(title: str, said: Iterable[SaidSentence]) -> str:

@@ -16,7 +16,6 @@ from itertools import chain, filterfalse, islice
 from typing import Literal
 
 from memd.belief.changes import StandingStatement, find_corrections, find_outdated
-from memd.belief.notes import split_note
 from memd.belief.standing import describe_contradiction, find_other_scope, is_later_word
 from memd.belief.values import describe_line, find_line, read_set_values
 from memd.distill.proof.reopening import leave_passed
@@ -28,16 +27,7 @@ from memd.injection.learned import SAID_MAX, SaidSentence, is_told
 from memd.injection.moments import STARTS
 from memd.injection.since import STANDING_KINDS, is_followed, tell_since
 from memd.injection.working_tree import NO_GUIDES, Guides
-from memd.models import (
-    GLOBAL_PROJECT,
-    RULE_KINDS,
-    UNPROVED_MARK,
-    Authority,
-    Kind,
-    Project,
-    Session,
-    Summary,
-)
+from memd.models import GLOBAL_PROJECT, RULE_KINDS, Authority, Kind, Project, Session, Summary
 from memd.store import events, judgments, projects, reviews, session_context, usage
 from memd.store.database import Connection
 from memd.store.types import ContextCandidate, MemoryStanding
@@ -243,7 +233,10 @@ def read_candidates(
         allowed = tell_since(tx, here.project.id, said, allowed, now)
         late = spoken.follow_later(tx, late, said, here.project.id) if late else late
         late = _join_said(ended, late, allowed)
-    allowed = tuple(_drop_spoken(group, late) for group in allowed)
+    allowed = tuple(
+        lines.drop_spoken(one, late) if one.name in (WORK_HEADING, DONE_HEADING) else one
+        for one in allowed
+    )
     return SessionCandidates(allowed, left_out, prompts, late, own)
 
 
@@ -273,15 +266,6 @@ def _join_said(
     texts = [one.text for one in first]
     rest = (one for one in late if not is_told(one.text, texts))
     return (*first, *islice(rest, max(0, _count_said(groups) - len(first))))
-
-
-def _drop_spoken(group: CandidateGroup, said: Sequence[SaidSentence]) -> CandidateGroup:
-    """Leave out of the titles of work what is told as the user's own words, and the work that says no more."""
-    if group.name not in (WORK_HEADING, DONE_HEADING):
-        return group
-    rests = [(one, lines.find_rest(one.title, said)) for one in group.candidates]
-    kept = (replace(one, title=rest or one.title) for one, rest in rests if rest or one.left_open)
-    return replace(group, candidates=tuple(kept))
 
 
 def _limit_done(group: CandidateGroup, room: int) -> CandidateGroup:
@@ -345,15 +329,6 @@ def _vouch(tx: Connection, *groups: Iterable[ContextCandidate]) -> list[list[Con
     ]
 
 
-def _tell_heard(one: ContextCandidate) -> tuple[ContextCandidate, str]:
-    """Return an unproved note with the words of the user that it quotes in its place, and why it is not told at all."""
-    if one.authority >= Authority.USER_TOLD or UNPROVED_MARK not in one.body or one.is_pinned:
-        return one, ""
-    note = split_note(one.body)
-    refuted = f"what it quotes is not the user's word: {note.refuted}" if note.refuted else ""
-    return replace(one, title=f"he said “{note.heard}”") if note.heard else one, refuted
-
-
 _STATED = "a file that the client reads says it"
 
 
@@ -373,7 +348,7 @@ def _split_allowed(
     stated = {one.id for one in candidates if one.id in greater and guides.say(one.title)}
     for group in groups:
         new: list[ContextCandidate] = []
-        for one, refuted in map(_tell_heard, group.candidates):
+        for one, refuted in map(lines.tell_heard, group.candidates):
             why = find_objection(one, group) or refuted or None
             if why is None and (others := stated.intersection(one.overruled_by)):
                 why = f"#{min(others)} says otherwise: {_STATED}"
