@@ -28,8 +28,8 @@ _OVERLAP_MIN = 0.5
 _SHARED_MIN = 0.5
 """The share of the shorter text's content words that two texts about one saying have in common."""
 _SHARED_STEMS_MIN = 2
-_QUOTED_MIN = 3
-"""Spaces in a quote that says what the sentence says in which it stands."""
+_QUOTED_MIN = 4
+"""Words of a quote that says what the sentence says in which it stands."""
 _FRAME = frozenset(map(word_key, Kind)) | list_keys("frame of a statement")
 """Words that say whose statement it is, what kind of or since when it holds, and nothing of what it is about."""
 _TURNING = EXACT_ASPECTS | {"negation", "antonym", "order", "direction"}
@@ -102,9 +102,13 @@ def find_replacing(said: str, at: int, replaced: Mapping[str, tuple[int, int]]) 
     newer = (
         newer
         for quote, newer in replaced.items()
-        if at <= newer[0] and (form == quote or (quote in form and quote.count(" ") >= _QUOTED_MIN))
+        if at <= newer[0] and (form == quote or _has_quote(form, quote))
     )
     return max(newer, default=(0, None))[1]
+
+
+def _has_quote(form: str, quote: str) -> bool:
+    return len(quote.split()) >= _QUOTED_MIN and f" {quote} " in f" {form} "
 
 
 def note_forgotten_words(tx: Connection, one: Summary, now: int) -> None:

@@ -40,8 +40,6 @@ TITLE_CHARACTERS = 240
 OUTCOMES_MAX = 3
 """Sessions of which the last thing that they did is shown: where the work was left."""
 OUTCOME_KINDS = {Kind.CHANGE, Kind.FIX}
-WENT_ON = "its session, or others since, went on from it"
-"""Why a piece of work is not where the work was left."""
 _TOLD_KINDS = OUTCOME_KINDS | {Kind.DECISION, Kind.TASK}
 _CUT_WORDS = 4
 """The last words of a title that was cut off, by which its place in the body is found."""
@@ -496,10 +494,10 @@ def find_unfit(
     turn_bodies: Mapping[int, str],
     now: int,
     session_id: int | None = None,
-) -> dict[int, str]:
-    """Return why candidates are not worth a line: id → reason. `turn_bodies`: failure → the outcome of its turn.
+) -> tuple[dict[int, str], set[int]]:
+    """Return why candidates are not worth a line, id → reason, and the work that its session, or others since, went on from.
 
-    `session_id` is the session that starts, if the vault knows it.
+    `turn_bodies`: failure → the outcome of its turn. `session_id` is the session that starts, if the vault knows it.
     """
     candidates = {one.id: one for group in groups for one in group.candidates}.values()
     of_kind = {kind: [one for one in candidates if one.kind is kind] for kind in Kind}
@@ -525,8 +523,7 @@ def find_unfit(
     for one in outcomes:
         if one.id not in unfit and len(chosen) < OUTCOMES_MAX:
             chosen.setdefault(one.session_id, one.id)
-    left = {one.id for one in outcomes}.difference(unfit, chosen.values())
-    return unfit | dict.fromkeys(left, WENT_ON)
+    return unfit, {one.id for one in outcomes}.difference(unfit, chosen.values())
 
 
 def _why_redacted(one: ContextCandidate) -> str | None:

@@ -7,7 +7,7 @@ Lengths count as clients count them, in UTF-16 units.
 
     choose   by the shortest wording of each line (`choice.py`), so that as much as possible has room
     check    who said the chosen words first (`origins.py`); what may not be told makes room for others
-    widen    each line to its whole sentence while there is room, in the order of the page
+    widen    each line, but those of brief groups, to its whole sentence while there is room, in the order of the page
     write    the sections, then the user's own words that no line says yet
 """
 
@@ -280,9 +280,9 @@ _SAID_SHARE = 0.6
 _ENDED_SHARE = 0.15
 """Of the room, kept for what may have ended a memory before any memory is chosen: two lines or so. Half of them are wrong."""
 _BRIEF_SHARE = 0.9
-"""Of that room, what short lines and sentences that are less sure take together."""
-_FIRST = 3
-"""Sentences, the likeliest, that come before short lines: of these one in six was wanted, of later ones one in 25, of the lines one in
+"""Of the room for what was said lately, what brief lines and the sentences that are not sure take together."""
+_SAID_FIRST = 3
+"""Sentences, the likeliest, that come before brief lines: of these one in six was wanted, of later ones one in 25, of the lines one in
 seven."""
 _NOTHING_KNOWN = (
     "nothing is known that a session begins with: a rule, a decision, an open failure,"
@@ -424,7 +424,8 @@ class _ToldPage:
         ended = [one for one in found.said if one.may_end]
         # What may have ended a memory that is told stands with it.
         self._ended = self._measure_fit(ended, int(room * _ENDED_SHARE))
-        self._first = self._measure_fit(found.said[: len(ended) + _FIRST], self._said_room)
+        first = found.said[: len(ended) + _SAID_FIRST]
+        self._spared = self._measure_fit(first, self._said_room) - self._ended
         self._room = room - self._ended
 
     @staticmethod
@@ -433,8 +434,10 @@ class _ToldPage:
 
     def choose(self, groups: Sequence[CandidateGroup], now: int) -> list[CandidateChoice]:
         """Choose among candidates by what their shortest lines cost."""
-        price, spared = partial(self._price, width=_WIDTH_SHORT), self._first - self._ended
-        return choice.choose_candidates(groups, self._room, now, price, self._price_heading, spared)
+        price = partial(self._price, width=_WIDTH_SHORT)
+        return choice.choose_candidates(
+            groups, self._room, now, price, self._price_heading, self._spared
+        )
 
     def _price(self, card: ContextCandidate, width: int) -> int:
         line = self._write_line(card, width)
@@ -457,30 +460,27 @@ class _ToldPage:
         """Write the chosen lines, each whole if there is room left for that; also return the room for what was said lately."""
         cards = [one.candidate for one in shown]
         headings = sum(map(self._price_heading, {self._group_of[card.id] for card in cards}))
-        prices = sum(self._price(card, _WIDTH_SHORT) for card in cards)
-        free = self._room - headings - prices + self._ended
-        brief = sum(
-            self._price(card, _WIDTH_SHORT)
-            for card in cards
-            if self._group_of[card.id] in self._brief
-        )
+        short = {card.id: self._price(card, _WIDTH_SHORT) for card in cards}
+        brief = {number for number in short if self._group_of[number] in self._brief}
+        free = self._room - headings - sum(short.values()) + self._ended
         if brief:
+            # Sure sentences keep their room; the others share what brief lines leave of theirs.
             sure = self._measure_fit(self._list_sure(), free)
-            free = min(free, max(sure, int(self._said_room * _BRIEF_SHARE) - brief))
+            shared = int(self._said_room * _BRIEF_SHARE) - sum(map(short.__getitem__, brief))
+            free = min(free, max(sure, shared))
         said = self._measure_fit(self._found.said, min(self._said_room, free))
         left = free - said
         lines = {}
         for card in cards:
-            is_brief = self._group_of[card.id] in self._brief
-            more = self._price(card, TITLE_CHARACTERS) - self._price(card, _WIDTH_SHORT)
-            has_room = not is_brief and more <= left
+            more = self._price(card, TITLE_CHARACTERS) - short[card.id]
+            has_room = card.id not in brief and more <= left
             left -= more if has_room else 0
             width = TITLE_CHARACTERS if has_room else _WIDTH_SHORT
             lines[card.id] = self._write_line(card, width)
         return lines, left + said
 
     def _list_sure(self) -> list[SaidSentence]:
-        """List what the user said lately that is told beside short lines, whatever these take."""
+        """List what the user said lately that is told beside brief lines, whatever these take."""
         return [one for one in self._found.said if one.may_end or one.odds >= SURE_MIN]
 
     def write(

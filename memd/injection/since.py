@@ -103,7 +103,8 @@ def find_since(
     new = spoken.find_otherwise(SaidSentence(one.title, at), said)
     new = new or find_later(one.title, at, said, is_task=one.kind is Kind.TASK)
     if new is None and at == one.at:
-        quote = split_note(one.body).said
+        note = split_note(one.body)
+        quote = note.said or note.heard
         typed = said.find_quoted(quote, one.session_id, at)
         typed_at = typed.at if typed else at
         new = said.find_taken_back(quote or one.title, one.session_id, typed_at)

@@ -49,6 +49,7 @@ _CANDIDATES_MAX = 200
 """Candidates that are read of a kind and project."""
 _WORK_MAX = 3
 """Lines of the work that was left open or done last."""
+_WENT_ON = "its session, or others since, went on from it"
 _DONE_MAX = 7
 """Short lines of the work before it, where little was noted. Of 238 things wanted at starts, weights fitted without the person, 50 %
 are told with them and 42 % with sentences said lately in their place."""
@@ -465,13 +466,13 @@ def _read_project_groups(
     ]
     bodies = session_context.turn_bodies(tx, [one.id for one in failures])
     own = here.session.id if here.session else None
-    unfit = lines.find_unfit(groups, bodies, now, own)
-    done = {number for number, why in unfit.items() if why == lines.WENT_ON}
-    left = replace(groups[-1], candidates=tuple(one for one in work if one.id not in done))
-    before = CandidateGroup(
-        DONE_HEADING, tuple(one for one in work if one.id in done), is_by_time=True, is_brief=True
-    )
-    return [*groups[:-1], left, before], {n: why for n, why in unfit.items() if n not in done}
+    unfit, earlier = lines.find_unfit(groups, bodies, now, own)
+    left = replace(groups[-1], candidates=tuple(one for one in work if one.id not in earlier))
+    before = tuple(one for one in work if one.id in earlier)
+    done = CandidateGroup(DONE_HEADING, before, is_by_time=True, is_brief=True)
+    # Work that stands under another heading and went on is not told there either.
+    unfit |= dict.fromkeys(earlier.difference(one.id for one in before), _WENT_ON)
+    return [*groups[:-1], left, done], unfit
 
 
 def _drop_passed(

@@ -483,8 +483,8 @@ def format_pinned(summary: Summary) -> JsonObject:
 
 
 _ASKED = (
-    "only the user may settle this, in `memd review`; until then both are shown. Where he said so himself, note it anew"
-    " with these words of his as quote, and replaces"
+    "only the user may judge this: `memd judge {} RELATION {}`; until then both are shown. Where he said so himself, note it"
+    " again with those words of his as quote, and replaces"
 )
 
 
@@ -495,6 +495,6 @@ def format_judged(judged: JudgmentResult) -> JsonObject:
         hidden=list(judged.hidden),
         shown=list(judged.shown),
         was=judged.was,
-        next=_ASKED if judged.outcome == "asked" else "",
+        next=_ASKED.format(judged.id, judged.other) if judged.outcome == "asked" else "",
     )
     return {"id": judged.id, "other": judged.other, "outcome": judged.outcome, **fields}

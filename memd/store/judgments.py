@@ -127,8 +127,8 @@ def replaced_beside(tx: Connection, summary_ids: Collection[int]) -> list[tuple[
     # In this order: by itself SQLite would walk the edges of all memories.
     sql = (
         "SELECT CAST(mine.from_id AS INTEGER), older.title, gone.newer_id FROM edges mine"
-        " CROSS JOIN edges theirs INDEXED BY edges_by_target ON theirs.to_kind ="
-        " 'event' AND theirs.to_id = mine.to_id AND theirs.type = 'derives_from'"
+        " CROSS JOIN edges theirs INDEXED BY edges_by_target"
+        " ON theirs.to_kind = 'event' AND theirs.to_id = mine.to_id AND theirs.type = 'derives_from'"
         " AND theirs.from_kind = 'summary' AND theirs.from_id <> mine.from_id"
         " CROSS JOIN summaries older ON older.id = CAST(theirs.from_id AS INTEGER)"
         " CROSS JOIN supersessions gone ON gone.older_id = older.id AND gone.undone_at IS NULL"

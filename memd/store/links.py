@@ -99,8 +99,8 @@ def overruling_supersessions(tx: Connection) -> list[Supersession]:
     columns = ", ".join(f"x.{name}" for name in SUPERSESSION_COLUMNS.split(", "))
     sql = (
         f"SELECT {columns} FROM supersessions x JOIN summaries n ON n.id = x.newer_id"
-        " JOIN summaries o ON o.id = x.older_id WHERE x.undone_at IS NULL AND"
-        " x.rule NOT IN ('task-done', 'said-against') AND n.authority < ?1"
+        " JOIN summaries o ON o.id = x.older_id"
+        " WHERE x.undone_at IS NULL AND x.rule NOT IN ('task-done', 'said-against') AND n.authority < ?1"
         " AND (o.authority >= ?1 OR (o.pinned_by >= ?1 AND o.pinned_at <= x.at))"
         " AND NOT EXISTS (SELECT 1 FROM judgments j WHERE j.undone_at IS NULL AND j.who = 'user'"
         " AND j.newer_id = x.newer_id AND j.older_id = x.older_id) ORDER BY x.id"

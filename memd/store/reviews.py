@@ -164,8 +164,8 @@ def waiting_ids(
     where, values = _waiting_condition(project_ids, now)
     sql = (
         f"SELECT s.id FROM summaries s LEFT JOIN sessions n ON n.id = s.session_id WHERE {where}"
-        f" ORDER BY s.project_id = ? DESC, {_IS_UNUSED} DESC, coalesce(n.started_at,"
-        f" s.created_at) DESC, s.session_id DESC, s.at, s.id LIMIT ?"
+        f" ORDER BY s.project_id = ? DESC, {_IS_UNUSED} DESC,"
+        " coalesce(n.started_at, s.created_at) DESC, s.session_id DESC, s.at, s.id LIMIT ?"
     )
     return fetch_ids(tx, sql, (*values, first, limit))
 

@@ -420,7 +420,7 @@ def test_an_agent_that_may_not_judge_is_told_what_to_do(says, call, shared_daemo
 
     judged = anyio.run(judge)
     assert judged["outcome"] == "asked"
-    assert "memd review" in judged["next"]
+    assert f"`memd judge {judged['id']} RELATION {rule['id']}`" in judged["next"]
 
 
 def test_a_refused_note_told_by_his_words_is_told_with_what_he_said_since(says, call, agent_notes):

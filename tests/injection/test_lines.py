@@ -22,8 +22,9 @@ def make_candidate(number, title, kind=Kind.CHANGE, **more):
 
 
 def faults(*candidates, bodies=None):
-    """Candidate → why it is not worth a line."""
-    return lines.find_unfit([CandidateGroup("a", candidates)], bodies or {}, NOW)
+    """Candidate → why it is not worth a line, or that work went on from it."""
+    unfit, earlier = lines.find_unfit([CandidateGroup("a", candidates)], bodies or {}, NOW)
+    return unfit | dict.fromkeys(earlier, "went on")
 
 
 @pytest.mark.parametrize(
@@ -65,7 +66,7 @@ def test_where_the_last_three_sessions_were_left_is_told_once_each():
     ]
     left_out = faults(*done)
     assert [one.id for one in done if one.id not in left_out] == [10, 20, 30]
-    assert set(left_out.values()) == {"its session, or others since, went on from it"}
+    assert set(left_out.values()) == {"went on"}
 
 
 @pytest.mark.parametrize("title", ["Done", "All of it", "Pushed"])
@@ -166,8 +167,8 @@ def test_what_was_said_for_one_session_is_no_line_of_another():
     rule = make_candidate(1, "Only read the files and edit nothing", Kind.INSTRUCTION, session=7, tags=("scope:session",))  # fmt: skip
     groups = [CandidateGroup("a", (rule,))]
     assert faults(rule) == {1: "said for another session"}
-    assert lines.find_unfit(groups, {}, NOW, 8) == {1: "said for another session"}
-    assert lines.find_unfit(groups, {}, NOW, 7) == {}
+    assert lines.find_unfit(groups, {}, NOW, 8)[0] == {1: "said for another session"}
+    assert lines.find_unfit(groups, {}, NOW, 7)[0] == {}
     assert faults(replace(rule, is_pinned=True)) == {}
     assert faults(replace(rule, tags=("scope:branch", "scope:for-now"))) == {}
 
