@@ -30,7 +30,7 @@ from memd.distill.own_words import OwnSentence, find_typed_paragraphs, read_own_
 from memd.distill.vetoes import OPAQUE
 from memd.models import NOTED, Authority, Event, EventKind, Session, SessionRef, Summary
 from memd.paths import name_device
-from memd.store import events, judgments, links, projects, summaries, usage
+from memd.store import events, judgments, links, projects, reviews, summaries, usage
 from memd.store.database import Connection
 from memd.store.events import SpokenTurn, TurnFilter, match_turns
 from memd.text import list_strings
@@ -275,21 +275,22 @@ def list_spoken(story: Story) -> Iterator[Spoken]:
     yield from sorted(found, key=lambda one: (one.at, one.event_id))
 
 
-def find_upheld(tx: Connection, titles: Mapping[int, str]) -> frozenset[int]:
-    """Return those of these memories (id → title) that the user judged to supersede another, in a sentence of his own."""
+def find_upheld(tx: Connection, titles: Mapping[int, str]) -> dict[int, Authority]:
+    """Return whose word those of these memories (id → title) are that the user upheld.
+
+    What he kept in a review is his word, told by an agent; what he judged to supersede another, in a sentence of his own, is his.
+    """
+    kept = dict.fromkeys(reviews.kept_ids(tx, tuple(titles)), Authority.USER_TOLD)
     judged = judgments.upheld_by_user(tx, tuple(titles))
-    return frozenset(number for number in judged if _is_typed(tx, number, titles[number]))
+    typed = (number for number in judged if _is_typed(tx, number, titles[number]))
+    return kept | dict.fromkeys(typed, Authority.USER_PROMPT)
 
 
 def uphold(tx: Connection, one: Summary | None) -> Summary | None:
-    """Return a memory as the user's word if he judged it so, and typed it himself."""
-    if (
-        one is None
-        or one.authority >= Authority.USER_TOLD
-        or not find_upheld(tx, {one.id: one.title})
-    ):
+    """Return a memory as the user's word if he upheld it."""
+    if one is None or one.authority >= Authority.USER_TOLD:
         return one
-    return replace(one, authority=Authority.USER_PROMPT)
+    return replace(one, authority=find_upheld(tx, {one.id: one.title}).get(one.id, one.authority))
 
 
 def _is_typed(tx: Connection, number: int, title: str) -> bool:

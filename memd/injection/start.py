@@ -322,8 +322,7 @@ def _vouch(tx: Connection, *groups: Iterable[ContextCandidate]) -> list[list[Con
     """Return these memories; those that the user judged to hold in words that he typed, or kept in a review, as his own."""
     found = [list(group) for group in groups]
     claimed = {one.id: one.title for one in chain(*found) if one.authority < Authority.USER_TOLD}
-    upheld = dict.fromkeys(reviews.kept_ids(tx, tuple(claimed)), Authority.USER_TOLD)
-    upheld |= dict.fromkeys(find_upheld(tx, claimed), Authority.USER_PROMPT)
+    upheld = find_upheld(tx, claimed)
     return [
         [replace(one, authority=upheld.get(one.id, one.authority)) for one in group]
         for group in found

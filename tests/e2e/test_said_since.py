@@ -390,6 +390,7 @@ def test_a_claim_that_the_user_keeps_is_told_as_noted_and_as_his(
     assert shared_daemon.run("review", "--keep", str(noted["id"])).returncode == 0
     line = next(one for one in call("memd/context")["text"].splitlines() if text[:-1] in one)
     assert "he said" not in line
+    assert call("memd/why", id=noted["id"])["summary"]["speaker"] == "told"
     assert "Claimed by an agent" not in call("memd/context")["text"]
 
 
