@@ -147,16 +147,17 @@ function hush() {
   notice.hidden = true;
 }
 
-// The head scrolls on a narrow page: show the link of this page, and that there are more.
+// The head and wide tables scroll on a narrow page: show the link of this page, and that there is more.
 function showWhere() {
   page.querySelector(".head nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   markMore();
 }
 
 function markMore() {
-  const nav = page.querySelector(".head nav");
-  nav?.classList.toggle("more", nav.scrollLeft + nav.clientWidth < nav.scrollWidth - 4);
-  nav?.classList.toggle("before", nav.scrollLeft > 4);
+  for (const one of page.querySelectorAll(".head nav, .wide")) {
+    one.classList.toggle("more", one.scrollLeft + one.clientWidth < one.scrollWidth - 4);
+    one.classList.toggle("before", one.scrollLeft > 4);
+  }
 }
 
 addEventListener("resize", markMore);
