@@ -293,38 +293,48 @@ def make_snippet(
     new = [one for one in sentences if not _repeats_title(fold(one), folded_title)] or sentences
     if len(new) == 1 and len(new[0]) <= limit:
         return one_line(new[0], limit)  # most have one sentence: stemming is slow
-    return _answer_within(new, frozenset((*map(stem, terms.words), *terms.weights)), limit)
+    return ReadSentences(new, (*map(stem, terms.words), *terms.weights)).cut(limit)
 
 
-def shorten_snippet(snippet: str, terms: Collection[str], limit: int) -> str:
-    """Cut a snippet to what answers best in fewer characters; `terms` are the question's that its memory has."""
-    sentences = [one for part in snippet.split(_GAP) for one in split_sentences(part)]
-    return _answer_within(sentences, frozenset(terms), limit)
+def read_snippet(snippet: str, terms: Collection[str]) -> "ReadSentences":
+    """Read a snippet, to cut it; `terms` are the question's that its memory has."""
+    return ReadSentences(
+        [one for part in snippet.split(_GAP) for one in split_sentences(part)], terms
+    )
 
 
-def _answer_within(sentences: Sequence[str], wanted: frozenset[str], limit: int) -> str:
-    """The sentences with most of these stems that fit; of one that is longer than the limit, what is around its words."""
-    if not sentences:
-        return ""
-    # Stemming is slow, and a word begins as its stem does, but for its last letter.
-    begins = tuple(term[: max(len(term) - 1, 2)] for term in wanted)
-    flat = [" ".join(sentence.split()) for sentence in sentences]
-    are_plain = [one.isascii() or _FOREIGN.search(one) is None for one in flat]
-    words = [
-        _find_words(one if is_plain else fold(one), wanted, begins)
-        for one, is_plain in zip(flat, are_plain, strict=True)
-    ]
-    chosen = [0]
-    if len(flat) > 1:
-        has = [frozenset(stemmed for *_, stemmed in own) for own in words]
-        chosen = _choose_sentences(has, [len(one) for one in flat], limit)
-    if len(flat[best := chosen[0]]) > limit:
-        found = words[best] if are_plain[best] else _find_words(flat[best], wanted, begins)
-        return _cut_around(flat[best], found, limit)
-    line = ""
-    for i in chosen:
-        line += ("" if not line else " " if i - 1 in chosen else _GAP) + flat[i]
-    return line
+class ReadSentences:
+    """Sentences and the words of a question in them, read once to be cut to one length or several."""
+
+    def __init__(self, sentences: Sequence[str], terms: Collection[str]) -> None:
+        self._wanted = frozenset(terms)
+        # Stemming is slow, and a word begins as its stem does, but for its last letter.
+        self._begins = tuple(term[: max(len(term) - 1, 2)] for term in self._wanted)
+        self._flat = [" ".join(sentence.split()) for sentence in sentences]
+        self._are_plain = [one.isascii() or _FOREIGN.search(one) is None for one in self._flat]
+        self._words = [
+            _find_words(one if is_plain else fold(one), self._wanted, self._begins)
+            for one, is_plain in zip(self._flat, self._are_plain, strict=True)
+        ]
+
+    def cut(self, limit: int) -> str:
+        """The sentences with most of the terms that fit; of one that is longer than the limit, what is around its words."""
+        flat = self._flat
+        if not flat:
+            return ""
+        chosen = [0]
+        if len(flat) > 1:
+            has = [frozenset(stemmed for *_, stemmed in own) for own in self._words]
+            chosen = _choose_sentences(has, [len(one) for one in flat], limit)
+        if len(flat[best := chosen[0]]) > limit:
+            found = self._words[best]
+            if not self._are_plain[best]:
+                found = _find_words(flat[best], self._wanted, self._begins)
+            return _cut_around(flat[best], found, limit)
+        line = ""
+        for i in chosen:
+            line += ("" if not line else " " if i - 1 in chosen else _GAP) + flat[i]
+        return line
 
 
 def _choose_sentences(

@@ -15,7 +15,7 @@ from memd.consolidate.forget import ForgetResult
 from memd.consolidate.judgments import JudgmentResult
 from memd.consolidate.remember import RememberResult
 from memd.models import Summary
-from memd.recall.hits import shorten_snippet
+from memd.recall.hits import read_snippet
 from memd.recall.types import Answer, Hit, ScorePart, TracedCandidate, Turn
 from memd.server.jsonrpc import JsonObject, encode_json
 from memd.server.said import SaidAside
@@ -270,10 +270,15 @@ def format_parts(steps: Sequence[ScorePart]) -> dict[str, float | None]:
 
 def fit_snippet(snippet: str, terms: Collection[str], limit: int) -> str:
     """A snippet in at most `limit` bytes of JSON, with the sentences that have most of the question's terms."""
-    characters = limit - 2
-    while characters > 0 and count_bytes(snippet) > limit:
-        snippet = shorten_snippet(snippet, terms, characters)
-        characters -= max(1, (count_bytes(snippet) - limit) // 4)
+    if limit <= 2:  # noqa: PLR2004  # the quotes
+        return ""
+    if count_bytes(snippet) <= limit:
+        return snippet
+    sentences, characters = read_snippet(snippet, terms), limit - 2
+    while (
+        characters > 0 and (excess := count_bytes(snippet := sentences.cut(characters)) - limit) > 0
+    ):
+        characters -= max(1, excess // 4)
     return snippet if characters > 0 else ""
 
 
