@@ -3,7 +3,7 @@
 import itertools
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple
@@ -293,48 +293,38 @@ def make_snippet(
     new = [one for one in sentences if not _repeats_title(fold(one), folded_title)] or sentences
     if len(new) == 1 and len(new[0]) <= limit:
         return one_line(new[0], limit)  # most have one sentence: stemming is slow
-    return ReadSentences(new, (*map(stem, terms.words), *terms.weights)).cut(limit)
+    return _answer_within(new, frozenset((*map(stem, terms.words), *terms.weights)), limit)
 
 
-def read_snippet(snippet: str, terms: Collection[str]) -> "ReadSentences":
-    """Read a snippet, to cut it; `terms` are the question's that its memory has."""
-    return ReadSentences(
-        [one for part in snippet.split(_GAP) for one in split_sentences(part)], terms
-    )
+def shorten_snippet(snippet: str, terms: Collection[str], limit: int) -> str:
+    """Cut a snippet to what answers best in fewer characters; `terms` are the question's that its memory has."""
+    sentences = [one for part in snippet.split(_GAP) for one in split_sentences(part)]
+    return _answer_within(sentences, frozenset(terms), limit)
 
 
-class ReadSentences:
-    """Sentences and the words of a question in them, read once to be cut to one length or several."""
-
-    def __init__(self, sentences: Sequence[str], terms: Collection[str]) -> None:
-        self._wanted = frozenset(terms)
-        # Stemming is slow, and a word begins as its stem does, but for its last letter.
-        self._begins = tuple(term[: max(len(term) - 1, 2)] for term in self._wanted)
-        self._flat = [" ".join(sentence.split()) for sentence in sentences]
-        self._are_plain = [one.isascii() or _FOREIGN.search(one) is None for one in self._flat]
-        self._words = [
-            _find_words(one if is_plain else fold(one), self._wanted, self._begins)
-            for one, is_plain in zip(self._flat, self._are_plain, strict=True)
-        ]
-
-    def cut(self, limit: int) -> str:
-        """The sentences with most of the terms that fit; of one that is longer than the limit, what is around its words."""
-        flat = self._flat
-        if not flat:
-            return ""
-        chosen = [0]
-        if len(flat) > 1:
-            has = [frozenset(stemmed for *_, stemmed in own) for own in self._words]
-            chosen = _choose_sentences(has, [len(one) for one in flat], limit)
-        if len(flat[best := chosen[0]]) > limit:
-            found = self._words[best]
-            if not self._are_plain[best]:
-                found = _find_words(flat[best], self._wanted, self._begins)
-            return _cut_around(flat[best], found, limit)
-        line = ""
-        for i in chosen:
-            line += ("" if not line else " " if i - 1 in chosen else _GAP) + flat[i]
-        return line
+def _answer_within(sentences: Sequence[str], wanted: frozenset[str], limit: int) -> str:
+    """The sentences with most of these stems that fit; of one that is longer than the limit, what is around its words."""
+    if not sentences:
+        return ""
+    # Stemming is slow, and a word begins as its stem does, but for its last letter.
+    begins = tuple(term[: max(len(term) - 1, 2)] for term in wanted)
+    flat = [" ".join(sentence.split()) for sentence in sentences]
+    are_plain = [one.isascii() or _FOREIGN.search(one) is None for one in flat]
+    words = [
+        _find_words(one if is_plain else fold(one), wanted, begins)
+        for one, is_plain in zip(flat, are_plain, strict=True)
+    ]
+    chosen = [0]
+    if len(flat) > 1:
+        has = [frozenset(stemmed for *_, stemmed in own) for own in words]
+        chosen = _choose_sentences(has, [len(one) for one in flat], limit)
+    if len(flat[best := chosen[0]]) > limit:
+        found = words[best] if are_plain[best] else _find_words(flat[best], wanted, begins)
+        return _cut_around(flat[best], found, limit)
+    line = ""
+    for i in chosen:
+        line += ("" if not line else " " if i - 1 in chosen else _GAP) + flat[i]
+    return line
 
 
 def _choose_sentences(
@@ -403,10 +393,17 @@ def _find_end(sentence: str, start: int, least: int, most: int) -> int:
     """Find where a clause ends from `least` to `most`, if that uses half the room, else a word; at a whole place if there is one."""
     half = max(least, (start + most) // 2)
     clauses = [one.start() for one in _CLAUSE_END.finditer(sentence, half, most)]
-    spaces = (i for i in range(most, least - 1, -1) if sentence[i] == " ")
+    spaces = _find_spaces(sentence, least, most)
     ends = itertools.chain(reversed(clauses), spaces)
     whole = (end for end in ends if _is_whole(sentence[start:end]))
     return next(whole, max(sentence.rfind(" ", start, most), least))
+
+
+def _find_spaces(sentence: str, least: int, most: int) -> Iterator[int]:
+    """Yield the places of the spaces from `least` to `most`, the last first."""
+    while (place := sentence.rfind(" ", least, most + 1)) >= 0:
+        yield place
+        most = place - 1
 
 
 def _is_whole(text: str) -> bool:
@@ -428,8 +425,8 @@ def _find_words(
     Only where one of them stands are the words told apart.
     """
     lowered = sentence.replace("İ", "I").lower()  # the one letter that becomes two
-    is_ascii = sentence.isascii()
-    near = set() if is_ascii else {one.start() for one in _FOREIGN.finditer(sentence)}
+    near = set() if sentence.isascii() else {one.start() for one in _FOREIGN.finditer(sentence)}
+    is_plain = not near
     for begin in begins:
         place = lowered.find(begin)
         while place >= 0:
@@ -442,8 +439,8 @@ def _find_words(
         if place >= end:
             start = max(sentence.rfind(" ", end, place) + 1, end)
             end = spaced.find(" ", place)
-            for one in _TOKEN.finditer(lowered if is_ascii else sentence, start, end):
-                token = one[0] if is_ascii else fold(one[0])
+            for one in _TOKEN.finditer(lowered if is_plain else sentence, start, end):
+                token = one[0] if is_plain else fold(one[0])
                 if token.startswith(begins) and (stemmed := stem(token)) in wanted:
                     found.append((one.start(), one.end(), stemmed))
     return found

@@ -15,7 +15,7 @@ from memd.consolidate.forget import ForgetResult
 from memd.consolidate.judgments import JudgmentResult
 from memd.consolidate.remember import RememberResult
 from memd.models import Summary
-from memd.recall.hits import read_snippet
+from memd.recall.hits import shorten_snippet
 from memd.recall.types import Answer, Hit, ScorePart, TracedCandidate, Turn
 from memd.server.jsonrpc import JsonObject, encode_json
 from memd.server.said import SaidAside
@@ -154,15 +154,19 @@ def format_search(
     lead = {"verdict": answer.verdict, **drop_empty(reason=reason)}
     limit = min(RESULT_BYTES, max(_SEARCH_BYTES, _HIT_BYTES * len(answer.hits)))
     frame = _format_frame(found, now, explain=explain)
-    limit_of_hits = limit - count_bytes({**lead, "hits": [], **frame})
-    rows = _format_hits(found, now, limit_of_hits, clients, explain=explain)
-    rows, left_out = fit_items(rows, limit_of_hits - _COUNT_BYTES)
-    if left_out:
-        frame = {"left_out": f"{left_out} more hits; use a smaller k and offset", **frame}
+    room = limit - count_bytes({**lead, "hits": [], **frame})
+    rows, size = _format_hits(found, now, room, clients, explain=explain)
+    if size >= room - _COUNT_BYTES:
+        rows, left_out = fit_items(rows, room - _COUNT_BYTES)
+        size = count_bytes(rows)
+        if left_out:
+            frame = {"left_out": f"{left_out} more hits; use a smaller k and offset", **frame}
+            room = limit - count_bytes({**lead, "hits": [], **frame})
     result = {**lead, "hits": rows, **frame}
-    _add_snippets(rows, answer, limit - count_bytes(result))
-    turns_limit = min(_TURNS_BYTES, RESULT_BYTES - count_bytes(result))
-    result |= _format_turns(answer.turns, now, turns_limit)
+    _add_snippets(rows, answer, room - size + len("[]"))
+    if answer.turns:
+        turns_limit = min(_TURNS_BYTES, RESULT_BYTES - count_bytes(result))
+        result |= _format_turns(answer.turns, now, turns_limit)
     if explain:
         result |= _format_trace(answer.trace, RESULT_BYTES - count_bytes(result))
     return result
@@ -186,19 +190,20 @@ def _format_frame(found: SearchOutcome, now: int, *, explain: bool) -> JsonObjec
 
 def _format_hits(
     found: SearchOutcome, now: int, limit: int, clients: Container[str], *, explain: bool
-) -> list[JsonObject]:
-    """The hits without snippets. Titles are shortened until each snippet gets some bytes."""
+) -> tuple[list[JsonObject], int]:
+    """The hits without snippets, and their bytes. Titles are shortened until each snippet gets some."""
     hits = found.answer.hits
     rows = [_format_hit(one, found, now, clients) for one in hits]
     if explain:
         for row, hit in zip(rows, hits, strict=True):
             row["parts"] = format_parts(hit.parts)
+    size = 0
     for title_bytes in _TITLE_BYTES:
         for row, hit in zip(rows, hits, strict=True):
             row["title"] = fit_text(hit.summary.title, title_bytes)
-        if count_bytes(rows) + _SNIPPET_BYTES * len(rows) <= limit:
+        if (size := count_bytes(rows)) + _SNIPPET_BYTES * len(rows) <= limit:
             break
-    return rows
+    return rows, size
 
 
 def _format_hit(hit: Hit, found: SearchOutcome, now: int, clients: Container[str]) -> JsonObject:
@@ -270,15 +275,10 @@ def format_parts(steps: Sequence[ScorePart]) -> dict[str, float | None]:
 
 def fit_snippet(snippet: str, terms: Collection[str], limit: int) -> str:
     """A snippet in at most `limit` bytes of JSON, with the sentences that have most of the question's terms."""
-    if limit <= 2:  # noqa: PLR2004  # the quotes
-        return ""
-    if count_bytes(snippet) <= limit:
-        return snippet
-    sentences, characters = read_snippet(snippet, terms), limit - 2
-    while (
-        characters > 0 and (excess := count_bytes(snippet := sentences.cut(characters)) - limit) > 0
-    ):
-        characters -= max(1, excess // 4)
+    characters = limit - 2
+    while characters > 0 and count_bytes(snippet) > limit:
+        snippet = shorten_snippet(snippet, terms, characters)
+        characters -= max(1, (count_bytes(snippet) - limit) // 4)
     return snippet if characters > 0 else ""
 
 
@@ -305,9 +305,7 @@ def _add_snippets(rows: list[JsonObject], answer: Answer, limit: int) -> None:
 
 
 def _format_turns(turns: Sequence[Turn], now: int, limit: int) -> JsonObject:
-    """The verbatim turns that fit beside the hits; nothing if there are none."""
-    if not turns:
-        return {}
+    """The verbatim turns that fit beside the hits."""
     rows = [
         {
             "event": turn.event_id,

@@ -185,7 +185,7 @@ class MemoryService:
         scope = await self._find_scope(request, caller)
         now = self.app.clock()
         question = Question(
-            **request.model_dump(include=_PASSED_ON),
+            **{name: getattr(request, name) for name in _PASSED_ON},
             text=request.query,
             now=now,
             project_ids=scope.project_ids,

@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.models import SessionRef
-from memd.recall.hits import bigrams, diversify, jaccard, make_snippet, none_if_nan, read_snippet
+from memd.recall.hits import bigrams, diversify, jaccard, make_snippet, none_if_nan, shorten_snippet
 from memd.recall.profiles import DiversitySettings
 from memd.recall.query import parse_terms
 from memd.store import events, projects
@@ -131,7 +131,7 @@ def test_a_snippet_ends_with_a_whole_sentence_where_one_fits():
 )
 def test_a_snippet_with_less_room_keeps_the_sentence_that_answers(limit, found):
     text = "First we read. The pool has forty connections. Then we had lunch. " + "x" * 50 + "."
-    assert read_snippet(text, {"pool", "connect"}).cut(limit) == found
+    assert shorten_snippet(text, {"pool", "connect"}, limit) == found
 
 
 def test_a_labelled_repetition_of_the_title_is_no_snippet():
