@@ -168,8 +168,9 @@ class ShownText:
             place = folded.find(begin, end)
 
     @cached_property
-    def _words(self) -> tuple[str, ...]:
-        return tuple(set(map(fold, words(self._text))))
+    def _words(self) -> frozenset[str]:
+        plain = self._plain
+        return frozenset(words(plain[1]) if plain else map(fold, words(self._text)))
 
     @cached_property
     def _jamo(self) -> tuple[str, ...]:
@@ -195,6 +196,8 @@ class ShownText:
 
     def has_word(self, word: QuestionWord) -> bool:
         """Return whether a word, or all its parts, stand in the text in any English form."""
+        if fold(word.text) in self._words:
+            return True
         # Stemming is slow, and a word has what its stem has but for the last letter.
         begins = {term[: max(len(term) - 1, 2)] for term in word.terms}
         near = (

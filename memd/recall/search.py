@@ -93,9 +93,11 @@ def _answer_query(tx: Connection, query: IndexedQuery) -> Answer:
         place.keys(),
         lambda number: coverage.list_terms(place[number]),
     )
-    candidates = _lift(candidates, pairs)
-    scores = candidates.scores_by_id()
-    best_first = sorted(index.columns.summary_id[best_rows].tolist(), key=lambda n: -scores[n])
+    scores, best_first = own_scores, index.columns.summary_id[best_rows].tolist()
+    if pairs:
+        candidates = _lift(candidates, pairs)
+        scores = candidates.scores_by_id()
+        best_first.sort(key=lambda number: -scores[number])
     order = order_candidates(tx, parsed, best_first, near, heads)
     order = _drop_below(order, question.min_score, candidates)
     if parsed.profile.diversity.jaccard is None:
@@ -207,8 +209,6 @@ def _drop_below(
 
 def _lift(candidates: ScoredCandidates, pairs: Sequence[Precedence]) -> ScoredCandidates:
     """The candidates with the scores that precedence gives them."""
-    if not pairs:
-        return candidates
     lifts = precedence.compute_lifts(candidates.scores_by_id(), pairs)
     names = sorted({name for own in lifts.values() for name in own})
     steps = [

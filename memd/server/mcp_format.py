@@ -130,7 +130,7 @@ def drop_empty(**fields: Any) -> JsonObject:
     return {
         name: value
         for name, value in fields.items()
-        if value is not None and value is not False and value not in ("", [], {})
+        if value is not None and value is not False and value not in ("", [], {}, ())
     }
 
 
@@ -218,7 +218,8 @@ def _format_hit(hit: Hit, found: SearchOutcome, now: int, clients: Container[str
         "kind": summary.kind.value,
         "speaker": summary.speaker,
         **drop_empty(
-            author=fit_text(summary.author, AUTHOR_BYTES), unproved=fit_text(doubt, LINE_BYTES)
+            author=summary.author and fit_text(summary.author, AUTHOR_BYTES),
+            unproved=doubt and fit_text(doubt, LINE_BYTES),
         ),
         **format_date(summary.at, now),
         "score": round_number(hit.score),
@@ -238,16 +239,17 @@ def _format_hit(hit: Hit, found: SearchOutcome, now: int, clients: Container[str
             else None,
             significance=summary.significance,
             superseded_by=summary.superseded_by,
-            replaced_by=fit_text(hit.replaced_by or "", SESSION_BYTES),
+            replaced_by=hit.replaced_by and fit_text(hit.replaced_by, SESSION_BYTES),
             # Half a number would be another memory's.
-            more_like_it=_CUT_NUMBER.sub("…", fit_text(hit.told_alike, SESSION_BYTES)),
-            older_value=fit_text(hit.older_value or "", LINE_BYTES),
-            replaces=fit_text(hit.replaces or "", LINE_BYTES),
+            more_like_it=hit.alike
+            and _CUT_NUMBER.sub("…", fit_text(hit.told_alike, SESSION_BYTES)),
+            older_value=hit.older_value and fit_text(hit.older_value, LINE_BYTES),
+            replaces=hit.replaces and fit_text(hit.replaces, LINE_BYTES),
             contradicted_by=_list_contradictions(summary, found.answer.contradicted),
-            contradiction=fit_text(hit.contradiction or "", LINE_BYTES),
-            said_since=fit_text(hit.said_since or "", LINE_BYTES),
+            contradiction=hit.contradiction and fit_text(hit.contradiction, LINE_BYTES),
+            said_since=hit.said_since and fit_text(hit.said_since, LINE_BYTES),
             project=fit_text(hit.project, SESSION_BYTES) if is_elsewhere else None,
-            branch=fit_text(find_branch(summary.tags) or "", SESSION_BYTES),
+            branch=(branch := find_branch(summary.tags)) and fit_text(branch, SESSION_BYTES),
             client=summary.source if summary.source in clients else None,
             content=_fit_content(summary),
         ),
