@@ -13,6 +13,9 @@ nearest:
 - fine: all differing bits, those of the query's larger third counted three times. It reads few rows, so it reads them
   row by row: two cache lines a row, where planes would be a line each.
 - full: products of the bytes.
+While rows are few, a query with few dimensions, such as that of some words in the hashing space, needs no bits: the bytes
+lie once more dimension by dimension, so its products with all rows read a tenth of them, and a few rows are scored in full.
+
 Recall@50 is .99 at 10,000 and 100,000 rows, at a million .996 where neighbours stand out and .98 in the hashing
 space, where they do not. (Bits relative to the sign instead of the mean leave a fifth to twice as many rows to
 scan in the hashing space; the choice of planes matters less, up to a quarter.)
@@ -161,6 +164,10 @@ _CANDIDATE_BYTES = 80 * 768
 dimensions have fewer bits, so more of them are scored, at the same cost."""
 _COARSE_ROWS_MIN = 20_000
 """Visible rows; below, the fine pass over all of them is faster."""
+_SPARSE_SHARE = 4
+"""A query in fewer dimensions than one in this many is compared by these alone, while there are no rows for a coarse pass."""
+_SPARE_SHARE = 4
+"""One row more for this many wanted is scored in full then, since the bytes of dimensions are rounded, too."""
 _CENTRE_ROWS = 2_048
 """Rows after which the mean is fixed; it is near that of all by then."""
 _GATHER_SHARE = 4
@@ -209,6 +216,8 @@ class BinaryCodes:
         self._codes = np.zeros((capacity, width // WORD_BITS), np.uint64)
         self._planes: BitWords | None = None
         """The same bits, (words, capacity), once there were rows enough for a coarse pass."""
+        self._by_dimension: tuple[NDArray[np.int8], Floats] | None = None
+        """Bytes before the rotation, (dimensions, capacity), and scales, once a query was sparse; never saved."""
         self._centre = np.zeros(width, np.float32)
         self._rows_until_centre = _CENTRE_ROWS
         # Allocated once: fresh pages cost as much as writing to them.
@@ -237,6 +246,7 @@ class BinaryCodes:
         """Use the arrays of a snapshot."""
         self._values, self._scales = parts["values"], parts["scales"]
         self._codes, self._planes = parts["codes"], parts.get("planes")
+        self._by_dimension = None
         self._centre = parts["centre"][: self._rotation.width]
         self._rows_until_centre = 0 if self._centre.any() else _CENTRE_ROWS
 
@@ -244,7 +254,7 @@ class BinaryCodes:
         """Make room for `capacity` rows."""
         self._values, self._scales = (widen(self._values, capacity), widen(self._scales, capacity))
         self._codes = widen(self._codes, capacity)
-        self._planes = None
+        self._planes = self._by_dimension = None
 
     def put(self, rows: Rows, vectors: VectorRows) -> None:
         """Write these rows."""
@@ -253,6 +263,8 @@ class BinaryCodes:
             at = rows[start : start + _BLOCK_ROWS]
             self._values[at], self._scales[at] = quantize(rotated)
             self._write_bits(at)
+            if self._by_dimension is not None:
+                self._write_dimensions(at, self._by_dimension)
         if self._rows_until_centre > 0:
             self._rows_until_centre -= len(vectors)
             if self._rows_until_centre <= 0:
@@ -279,7 +291,7 @@ class BinaryCodes:
         """Keep only these rows."""
         self._values, self._scales = self._values[kept], self._scales[kept]
         self._codes = self._codes[kept]
-        self._planes = None
+        self._planes = self._by_dimension = None
 
     def vectors(self, rows: Rows) -> Floats:
         """Return these rows, decoded."""
@@ -323,6 +335,9 @@ class BinaryCodes:
         most = max(4 * count, int(_CANDIDATE_BYTES / self._rotation.width * total ** (1 / 3)))
         if total <= 2 * most:
             return np.flatnonzero(seen)
+        is_sparse = _SPARSE_SHARE * np.count_nonzero(query) <= len(query)
+        if is_sparse and len(self._scales) <= _COARSE_ROWS_MIN:
+            return self._nearest_by_dimension(query, count, seen, most)
         bits = self._read_bits(query)
         rows: Rows | None = None
         if total > _COARSE_ROWS_MIN:
@@ -333,6 +348,29 @@ class BinaryCodes:
         limit, _ = _distance_limit(distances, count, _FINE_SPREAD, most)
         within = _rows_within(distances, limit, count, most)
         return within if rows is None else rows[within]
+
+    def _nearest_by_dimension(self, query: Floats, count: int, seen: Mask, most: int) -> Rows:
+        """Return the rows that are nearest by the dimensions of a sparse query."""
+        if self._by_dimension is None:
+            shape = (self._rotation.dimensions, len(self._scales))
+            self._by_dimension = np.zeros(shape, np.int8), np.zeros(len(self._scales), np.float32)
+            for rows in _split_blocks(np.arange(len(seen))):
+                self._write_dimensions(rows, self._by_dimension)
+        values, scales = self._by_dimension
+        touched = np.flatnonzero(query)
+        wanted = query[touched]
+        far = np.empty(len(seen), np.float32)
+        for first in range(0, len(seen), _FINE_ROWS):
+            some = slice(first, min(first + _FINE_ROWS, len(seen)))
+            far[some] = wanted @ values[touched, some].astype(np.float32)
+        far *= -scales[: len(seen)]
+        far[~seen] = np.inf
+        count += count // _SPARE_SHARE
+        return _rows_within(far, np.partition(far, count - 1)[count - 1], count, most)
+
+    def _write_dimensions(self, rows: Rows, at: tuple[NDArray[np.int8], Floats]) -> None:
+        values, at[1][rows] = quantize(self.vectors(rows))
+        at[0][:, rows] = values.T
 
     def _ensure_planes(self) -> BitWords:
         if self._planes is None:
@@ -424,7 +462,9 @@ class BinaryCodes:
         return distances
 
 
-def _rows_within(distances: Distances, limit: int, count: int, most: int) -> Rows:
+def _rows_within(
+    distances: Distances | Floats, limit: int | np.float32, count: int, most: int
+) -> Rows:
     """Return the rows with distances up to `limit`, ascending: at least `count`, at most `most` of them.
 
     Of those that tie at the limit the last: a thousand copies would be a thousand products.

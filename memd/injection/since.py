@@ -181,19 +181,21 @@ class LaterReader:
         self._seen = 0, 0
         """The last event that was looked at, and the one up to which all prompts are old."""
 
-    def mark_hits(self, tx: Connection, answer: Answer, now: int, asking: str) -> Answer:
+    def mark_hits(
+        self, tx: Connection, answer: Answer, now: int, asking: str, *, may_read: bool
+    ) -> Answer | None:
         """Mark the hits of which the user said something since, if nothing else is told against them, a later hit before its older.
 
-        `asking`: the client's id of the session that asks; what was typed there last is the question.
+        `asking`: the client's id of the session that asks; what was typed there last is the question. `may_read`: see `find`.
         """
         wanted = [
             hit.summary
             for hit in answer.hits
             if is_plain(hit) and (hit.summary.kind is Kind.DISCOVERY or is_followed(hit.summary))
         ]
-        told = self.find(tx, wanted, now, asking, may_read=True) if wanted else None
+        told = self.find(tx, wanted, now, asking, may_read=may_read) if wanted else {}
         if not told:
-            return answer
+            return None if told is None else answer
         hits = tuple(
             replace(hit, said_since=told[number].tell())
             if (number := hit.summary.id) in told

@@ -20,7 +20,7 @@ from typing import Any
 from memd.belief.claims import parse_claims
 from memd.belief.compare import compare
 from memd.belief.turns import name_ended
-from memd.belief.values import describe_line
+from memd.belief.values import describe_line, find_line
 from memd.patterns import compile_lazily
 from memd.recall.types import Answer, Hit
 from memd.store import projects
@@ -307,16 +307,26 @@ class WorkingTree:
         return done.stdout.decode("utf-8", "replace") if is_answer else None
 
 
+def names_things(hit: Hit) -> bool:
+    """Return whether a hit names something that may be gone from the disk."""
+    title = hit.summary.title
+    return bool(find_line(hit.summary.body) or _find_names(title) or next(_find_paths(title), ""))
+
+
 def mark_gone(db: Database, answer: Answer) -> Answer:
     """Mark hits whose file, line or name is gone, where the tree is on this machine; reads the disk and asks git."""
-    ids = {hit.summary.project_id for hit in answer.hits}
-    roots = db.read_now(lambda tx: projects.project_keys(tx, ids)) if ids else {}
+    named = {hit.summary.id: hit.summary for hit in answer.hits if names_things(hit)}
+    if not named:
+        return answer
+    ids = {one.project_id for one in named.values()}
+    roots = db.read_now(lambda tx: projects.project_keys(tx, ids))
     trees = {number: WorkingTree(root) for number, root in roots.items()}
     for number, tree in trees.items():
-        tree.look_up([one.summary.title for one in answer.hits if one.summary.project_id == number])
+        tree.look_up([one.title for one in named.values() if one.project_id == number])
 
     def mark(hit: Hit) -> Hit:
-        one = hit.summary
+        if (one := named.get(hit.summary.id)) is None:
+            return hit
         gone = describe_line(one.body, roots.get(one.project_id, ""))
         if not gone and (tree := trees.get(one.project_id)):
             gone = tree.note_gone(one.title, one.at)

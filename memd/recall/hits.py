@@ -3,7 +3,7 @@
 import itertools
 import math
 import re
-from collections.abc import Collection, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from types import MappingProxyType
 from typing import NamedTuple
@@ -393,10 +393,17 @@ def _find_end(sentence: str, start: int, least: int, most: int) -> int:
     """Find where a clause ends from `least` to `most`, if that uses half the room, else a word; at a whole place if there is one."""
     half = max(least, (start + most) // 2)
     clauses = [one.start() for one in _CLAUSE_END.finditer(sentence, half, most)]
-    spaces = (i for i in range(most, least - 1, -1) if sentence[i] == " ")
+    spaces = _find_spaces(sentence, least, most)
     ends = itertools.chain(reversed(clauses), spaces)
     whole = (end for end in ends if _is_whole(sentence[start:end]))
     return next(whole, max(sentence.rfind(" ", start, most), least))
+
+
+def _find_spaces(sentence: str, least: int, most: int) -> Iterator[int]:
+    """Yield the places of the spaces from `least` to `most`, the last first."""
+    while (place := sentence.rfind(" ", least, most + 1)) >= 0:
+        yield place
+        most = place - 1
 
 
 def _is_whole(text: str) -> bool:
@@ -418,8 +425,8 @@ def _find_words(
     Only where one of them stands are the words told apart.
     """
     lowered = sentence.replace("İ", "I").lower()  # the one letter that becomes two
-    is_ascii = sentence.isascii()
-    near = set() if is_ascii else {one.start() for one in _FOREIGN.finditer(sentence)}
+    near = set() if sentence.isascii() else {one.start() for one in _FOREIGN.finditer(sentence)}
+    is_plain = not near
     for begin in begins:
         place = lowered.find(begin)
         while place >= 0:
@@ -432,8 +439,8 @@ def _find_words(
         if place >= end:
             start = max(sentence.rfind(" ", end, place) + 1, end)
             end = spaced.find(" ", place)
-            for one in _TOKEN.finditer(lowered if is_ascii else sentence, start, end):
-                token = one[0] if is_ascii else fold(one[0])
+            for one in _TOKEN.finditer(lowered if is_plain else sentence, start, end):
+                token = one[0] if is_plain else fold(one[0])
                 if token.startswith(begins) and (stemmed := stem(token)) in wanted:
                     found.append((one.start(), one.end(), stemmed))
     return found

@@ -77,12 +77,12 @@ def look_up_terms(
     spelt_as: dict[str, frozenset[str]] = {}
     missing = []
     for term, weight in query.weights.items():
-        found = _find_numbers(index, (term, *query.alternatives.get(term, ())))
+        found = _find_known(index, (term, *query.alternatives.get(term, ())))
         if not found and (word := query.spelt.get(term)):
             found = _find_foreign(index, word)
         for number in () if term in query.function_words else found:
             numbers[number] = numbers.get(number, 0.0) + weight / len(found)
-        spelt_as[term] = frozenset(index.vocabulary.term(number) or "" for number in found)
+        spelt_as[term] = frozenset(found.values())
         if not any(among.df(number) for number in found):
             missing.append(term)
     unknown = float(sum(index.vocabulary.number(term) is None for term in missing))
@@ -117,7 +117,7 @@ def _find_joined(
     for one, other in itertools.pairwise(typed):
         is_long = len(one + other) >= 2 * _PART_LETTERS_MIN and min(len(one), len(other)) > 1
         if is_long and (one in strange or other in strange):
-            known = [n for n in _find_numbers(index, terms(one + other)[:1]) if among.df(n)]
+            known = [n for n in _find_known(index, terms(one + other)[:1]) if among.df(n)]
             found |= {word: known[0] for word in (one, other) if known and word in strange}
     return found
 
@@ -135,16 +135,17 @@ def _split_word(index: MemoryIndex, word: str, among: TermStatistics) -> list[in
     return best
 
 
-def _find_numbers(index: MemoryIndex, alike: Iterable[str]) -> list[int]:
-    known = (index.vocabulary.number(term) for term in alike)
-    return [number for number in known if number is not None]
+def _find_known(index: MemoryIndex, alike: Iterable[str]) -> dict[int, str]:
+    """Those of the terms that the index knows, by their numbers."""
+    numbers = ((index.vocabulary.number(term), term) for term in alike)
+    return {number: term for number, term in numbers if number is not None}
 
 
-def _find_foreign(index: MemoryIndex, word: str) -> list[int]:
+def _find_foreign(index: MemoryIndex, word: str) -> dict[int, str]:
     """The terms that a word is in the languages of some memories."""
     known = (name for name in LATIN_LANGUAGES if index.vocabulary.number(language_mark(name)))
     stems = unique(stem for name in known for stem in stem_as(name, word))
-    return _find_numbers(index, stems)
+    return _find_known(index, stems)
 
 
 def _find_rows_with_prefix(index: MemoryIndex, prefix: str) -> Rows:
@@ -160,7 +161,7 @@ def _find_meant(index: MemoryIndex, word: str, term: str, among: TermStatistics)
     if letters < _LETTERS_MIN:
         return []
     away = index.vocabulary.find_similar(term, 1 if letters < _LETTERS_LONG else 2)
-    away |= dict.fromkeys(_find_numbers(index, _list_stems_without_typo(word)), 1)
+    away |= dict.fromkeys(_find_known(index, _list_stems_without_typo(word)), 1)
     alike = [number for number in away if (index.vocabulary.term(number) or " ")[0] == term[0]]
     for distance in sorted({away[number] for number in alike}):
         uses = {n: used for n in alike if away[n] == distance and (used := among.df(n))}

@@ -146,14 +146,31 @@ class ShownText:
     @cached_property
     def _chunks(self) -> Mapping[str, str]:
         """The chunks between spaces → the same folded. To tell all words apart takes several times as long."""
-        chunks, plain = self._text.split(), self._text.replace("…", "/")
-        # Folding moves no space of ASCII, and one text takes a tenth of the time of its chunks.
-        folded = fold(plain).split() if plain.isascii() else map(fold, chunks)
-        return dict(zip(chunks, folded, strict=True))
+        return {chunk: fold(chunk) for chunk in self._text.split()}
 
     @cached_property
-    def _words(self) -> tuple[str, ...]:
-        return tuple(set(map(fold, words(self._text))))
+    def _plain(self) -> tuple[str, str] | None:
+        """The text with a space between its words, and the same folded letter by letter, where each stays one."""
+        text = " ".join(self._text.split())
+        folded = text.replace("…", "/").lower()
+        return (f"{text} ", folded) if folded.isascii() else None
+
+    def _find_chunks(self, begin: str) -> Iterator[str]:
+        """Yield the chunks between spaces that have some letters."""
+        if self._plain is None:
+            yield from (chunk for chunk, folded in self._chunks.items() if begin in folded)
+            return
+        text, folded = self._plain
+        place = folded.find(begin)
+        while place >= 0:
+            end = text.find(" ", place)
+            yield text[text.rfind(" ", 0, place) + 1 : end]
+            place = folded.find(begin, end)
+
+    @cached_property
+    def _words(self) -> frozenset[str]:
+        plain = self._plain
+        return frozenset(words(plain[1]) if plain else map(fold, words(self._text)))
 
     @cached_property
     def _jamo(self) -> tuple[str, ...]:
@@ -179,13 +196,14 @@ class ShownText:
 
     def has_word(self, word: QuestionWord) -> bool:
         """Return whether a word, or all its parts, stand in the text in any English form."""
+        if fold(word.text) in self._words:
+            return True
         # Stemming is slow, and a word has what its stem has but for the last letter.
         begins = {term[: max(len(term) - 1, 2)] for term in word.terms}
         near = (
             token
             for begin in begins
-            for chunk, folded in self._chunks.items()
-            if begin in folded
+            for chunk in self._find_chunks(begin)
             for token in words(chunk)
             if begin in fold(token)
         )

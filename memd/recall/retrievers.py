@@ -517,8 +517,11 @@ def find_near_pairs(query: IndexedQuery, rows: Rows) -> frozenset[frozenset[int]
     is_told = parsed.question.relevance_gate is not None
     if least is None or is_told or hashing is None or hashing.space not in index.matrices:
         return frozenset()
+    is_near = index.matrices[hashing.space].likeness(rows) >= least
+    if np.count_nonzero(is_near) == np.count_nonzero(is_near.diagonal()):
+        return frozenset()  # most often each is near itself alone
     ids = index.columns.summary_id[rows].tolist()
-    places = np.argwhere(np.triu(index.matrices[hashing.space].likeness(rows) >= least, 1)).tolist()
+    places = np.argwhere(np.triu(is_near, 1)).tolist()
     return frozenset(frozenset({ids[one], ids[other]}) for one, other in places)
 
 

@@ -45,7 +45,7 @@ from memd.recall.retrievers import (
     sort_rows,
 )
 from memd.recall.types import Answer, Evidence, ScorePart, TracedCandidate, apply_parts
-from memd.recall.verdict import Coverage, compute_coverage, measure_rarity
+from memd.recall.verdict import Coverage, compute_coverage
 from memd.store import fulltext, judgments, links, summaries, usage
 from memd.store.database import Connection, translate_errors
 from memd.text import fold, one_line
@@ -76,12 +76,13 @@ def _answer_query(tx: Connection, query: IndexedQuery) -> Answer:
     counted = found.likelihood.find_terms(rows) if found.likelihood is not None else None
     coverage = compute_coverage(query, rows, counted)
     own_scores = candidates.scores_by_id()
-    best_rows = rows[retrievers.sort_rows(index, rows, candidates.scores)]
+    in_order = retrievers.sort_rows(index, rows, candidates.scores)
+    best_rows = rows[in_order]
     hidden = _count_hidden(query, found, best_rows[: parsed.k])
     near = retrievers.find_near_pairs(query, best_rows[: 2 * parsed.page_end])
     candidates = replace(candidates, coverage=coverage.shares)
     place = {number: i for i, number in enumerate(candidates.ids)}
-    best = _list_best(query, candidates)
+    best = [candidates.ids[i] for i in in_order[: _count_compared(parsed)].tolist()]
     # What is told unasked has no time to read the texts.
     heads = {} if question.relevance_gate else summaries.summary_heads(tx, best)
     relations = precedence.join_twins(tx, relations, list(heads.values()))
@@ -92,9 +93,11 @@ def _answer_query(tx: Connection, query: IndexedQuery) -> Answer:
         place.keys(),
         lambda number: coverage.list_terms(place[number]),
     )
-    candidates = _lift(candidates, pairs)
-    scores = candidates.scores_by_id()
-    best_first = sorted(index.columns.summary_id[best_rows].tolist(), key=lambda n: -scores[n])
+    scores, best_first = own_scores, index.columns.summary_id[best_rows].tolist()
+    if pairs:
+        candidates = _lift(candidates, pairs)
+        scores = candidates.scores_by_id()
+        best_first.sort(key=lambda number: -scores[number])
     order = order_candidates(tx, parsed, best_first, near, heads)
     order = _drop_below(order, question.min_score, candidates)
     if parsed.profile.diversity.jaccard is None:
@@ -136,7 +139,7 @@ def _gather_evidence(
     """Gather what the verdict on a page needs to know of a search; `page`: memory id → its place among the candidates."""
     return Evidence(
         text=query.parsed.terms.text,
-        rarity=measure_rarity(query),
+        rarity=coverage.rarity,
         terms_of={n: coverage.list_terms(i) for n, i in page.items()},
         spelt_as=query.terms.spelt_as,
         has_phrases=bool(query.parsed.terms.phrases or query.parsed.terms.prefixes),
@@ -166,7 +169,9 @@ def _score_with_leading(
     """Score the candidates and what comes before one of them; also say why the vault could not be read, if so."""
     rows = ranking.collect_candidates(query, found)
     candidates, failed = _score(tx, query, found, rows)
-    relations = precedence.read_relations(tx, query.parsed, _list_best(query, candidates))
+    order = retrievers.sort_rows(query.index, rows, candidates.scores)
+    best = [candidates.ids[i] for i in order[: _count_compared(query.parsed)].tolist()]
+    relations = precedence.read_relations(tx, query.parsed, best)
     row_of = dict(zip(candidates.ids, rows.tolist(), strict=True))
     leading = relations.list_leading(
         # A memory may have set many values, and each asks for its terms.
@@ -180,11 +185,9 @@ def _score_with_leading(
     return candidates, relations, failed
 
 
-def _list_best(query: IndexedQuery, candidates: ScoredCandidates) -> list[int]:
-    """The best summaries, as many as are compared with each other."""
-    order = retrievers.sort_rows(query.index, candidates.rows, candidates.scores)
-    depth = max(precedence.DEPTH, query.parsed.page_end)
-    return [candidates.ids[i] for i in order[:depth].tolist()]
+def _count_compared(parsed: ParsedQuery) -> int:
+    """Return how many of the best summaries are compared with each other."""
+    return max(precedence.DEPTH, parsed.page_end)
 
 
 def _drop_below(
@@ -206,8 +209,6 @@ def _drop_below(
 
 def _lift(candidates: ScoredCandidates, pairs: Sequence[Precedence]) -> ScoredCandidates:
     """The candidates with the scores that precedence gives them."""
-    if not pairs:
-        return candidates
     lifts = precedence.compute_lifts(candidates.scores_by_id(), pairs)
     names = sorted({name for own in lifts.values() for name in own})
     steps = [

@@ -86,6 +86,7 @@ class Coverage:
     """Of each row, shape (m,), 0 to 1."""
     has: Mapping[str, Mask]
     """Term of the question → whether each row has it, shape (m,)."""
+    rarity: TermRarity
 
     def list_terms(self, place: int) -> frozenset[str]:
         """The terms of the question that one of the rows has."""
@@ -117,15 +118,8 @@ def compute_coverage(query: IndexedQuery, rows: Rows, counted: Mask | None = Non
     total = sum(asked[:QUESTION_WORDS_MAX])
     shares = np.minimum(found / total, 1.0) if total > 0 else found
     names = [query.index.vocabulary.term(number) or "" for number in found_terms.numbers]
-    return Coverage(shares, dict(zip(names, presence, strict=False)))
-
-
-def measure_rarity(query: IndexedQuery) -> TermRarity:
-    """Measure the rarity of the question's terms among the rows that may be seen."""
-    among, vocabulary = query.visible.context_rows.among, query.index.vocabulary
-    count = max(among.count, VAULT_ROWS_MIN)
-    known = {vocabulary.term(n) or "": idf(count, among.df(n)) for n in query.terms.numbers}
-    return TermRarity(known, idf(count, 0))
+    rarity = TermRarity(dict(zip(names, weights, strict=False)), idf(count, 0))
+    return Coverage(shares, dict(zip(names, presence, strict=False)), rarity)
 
 
 def coverage_of(hit: Hit) -> float:

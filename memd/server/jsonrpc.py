@@ -254,6 +254,8 @@ JsonObject = dict[str, Any]
 """A JSON object: the result of a call, or a part of one."""
 _SUMMARY_FIELDS = frozenset(field.name for field in fields(Summary))
 """What only a memory has, whatever the payload of an event beside it is."""
+_MAYBE_UNSEEN = re.compile(rf"\\[ubf]|{UNSEEN.pattern}")
+"""In JSON, which escapes controls."""
 
 
 def encode_json(value: object) -> bytes:
@@ -265,13 +267,21 @@ def encode_json(value: object) -> bytes:
         return text.encode("utf-8", "replace")
 
 
-def drop_unseen(value: Any) -> Any:
-    """Drop the characters that are not seen, or that turn what is, from every text of a JSON value."""
+def encode_seen(result: JsonObject) -> tuple[JsonObject, bytes]:
+    """A result and its JSON, both without the characters that are not seen, or that turn what is."""
+    text = encode_json(result)
+    if not _MAYBE_UNSEEN.search(text.decode()):
+        return result, text  # most often: to look through all at once is quick
+    result = _drop_unseen(result)
+    return result, encode_json(result)
+
+
+def _drop_unseen(value: Any) -> Any:
     if isinstance(value, str):
-        return value if value.isascii() and value.isprintable() else UNSEEN.sub("", value)
+        return UNSEEN.sub("", value)
     if isinstance(value, dict):
-        return {key: drop_unseen(one) for key, one in value.items()}
-    return [drop_unseen(one) for one in value] if isinstance(value, list | tuple) else value
+        return {key: _drop_unseen(one) for key, one in value.items()}
+    return [_drop_unseen(one) for one in value] if isinstance(value, list | tuple) else value
 
 
 def to_plain(value: object) -> Any:

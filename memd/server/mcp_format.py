@@ -130,7 +130,7 @@ def drop_empty(**fields: Any) -> JsonObject:
     return {
         name: value
         for name, value in fields.items()
-        if value is not None and value is not False and value not in ("", [], {})
+        if value is not None and value is not False and value not in ("", [], {}, ())
     }
 
 
@@ -154,15 +154,19 @@ def format_search(
     lead = {"verdict": answer.verdict, **drop_empty(reason=reason)}
     limit = min(RESULT_BYTES, max(_SEARCH_BYTES, _HIT_BYTES * len(answer.hits)))
     frame = _format_frame(found, now, explain=explain)
-    limit_of_hits = limit - count_bytes({**lead, "hits": [], **frame})
-    rows = _format_hits(found, now, limit_of_hits, clients, explain=explain)
-    rows, left_out = fit_items(rows, limit_of_hits - _COUNT_BYTES)
-    if left_out:
-        frame = {"left_out": f"{left_out} more hits; use a smaller k and offset", **frame}
+    room = limit - count_bytes({**lead, "hits": [], **frame})
+    rows, size = _format_hits(found, now, room, clients, explain=explain)
+    if size >= room - _COUNT_BYTES:
+        rows, left_out = fit_items(rows, room - _COUNT_BYTES)
+        size = count_bytes(rows)
+        if left_out:
+            frame = {"left_out": f"{left_out} more hits; use a smaller k and offset", **frame}
+            room = limit - count_bytes({**lead, "hits": [], **frame})
     result = {**lead, "hits": rows, **frame}
-    _add_snippets(rows, answer, limit - count_bytes(result))
-    turns_limit = min(_TURNS_BYTES, RESULT_BYTES - count_bytes(result))
-    result |= _format_turns(answer.turns, now, turns_limit)
+    _add_snippets(rows, answer, room - size + len("[]"))
+    if answer.turns:
+        turns_limit = min(_TURNS_BYTES, RESULT_BYTES - count_bytes(result))
+        result |= _format_turns(answer.turns, now, turns_limit)
     if explain:
         result |= _format_trace(answer.trace, RESULT_BYTES - count_bytes(result))
     return result
@@ -186,19 +190,20 @@ def _format_frame(found: SearchOutcome, now: int, *, explain: bool) -> JsonObjec
 
 def _format_hits(
     found: SearchOutcome, now: int, limit: int, clients: Container[str], *, explain: bool
-) -> list[JsonObject]:
-    """The hits without snippets. Titles are shortened until each snippet gets some bytes."""
+) -> tuple[list[JsonObject], int]:
+    """The hits without snippets, and their bytes. Titles are shortened until each snippet gets some."""
     hits = found.answer.hits
     rows = [_format_hit(one, found, now, clients) for one in hits]
     if explain:
         for row, hit in zip(rows, hits, strict=True):
             row["parts"] = format_parts(hit.parts)
+    size = 0
     for title_bytes in _TITLE_BYTES:
         for row, hit in zip(rows, hits, strict=True):
             row["title"] = fit_text(hit.summary.title, title_bytes)
-        if count_bytes(rows) + _SNIPPET_BYTES * len(rows) <= limit:
+        if (size := count_bytes(rows)) + _SNIPPET_BYTES * len(rows) <= limit:
             break
-    return rows
+    return rows, size
 
 
 def _format_hit(hit: Hit, found: SearchOutcome, now: int, clients: Container[str]) -> JsonObject:
@@ -213,7 +218,8 @@ def _format_hit(hit: Hit, found: SearchOutcome, now: int, clients: Container[str
         "kind": summary.kind.value,
         "speaker": summary.speaker,
         **drop_empty(
-            author=fit_text(summary.author, AUTHOR_BYTES), unproved=fit_text(doubt, LINE_BYTES)
+            author=summary.author and fit_text(summary.author, AUTHOR_BYTES),
+            unproved=doubt and fit_text(doubt, LINE_BYTES),
         ),
         **format_date(summary.at, now),
         "score": round_number(hit.score),
@@ -233,16 +239,17 @@ def _format_hit(hit: Hit, found: SearchOutcome, now: int, clients: Container[str
             else None,
             significance=summary.significance,
             superseded_by=summary.superseded_by,
-            replaced_by=fit_text(hit.replaced_by or "", SESSION_BYTES),
+            replaced_by=hit.replaced_by and fit_text(hit.replaced_by, SESSION_BYTES),
             # Half a number would be another memory's.
-            more_like_it=_CUT_NUMBER.sub("…", fit_text(hit.told_alike, SESSION_BYTES)),
-            older_value=fit_text(hit.older_value or "", LINE_BYTES),
-            replaces=fit_text(hit.replaces or "", LINE_BYTES),
+            more_like_it=hit.alike
+            and _CUT_NUMBER.sub("…", fit_text(hit.told_alike, SESSION_BYTES)),
+            older_value=hit.older_value and fit_text(hit.older_value, LINE_BYTES),
+            replaces=hit.replaces and fit_text(hit.replaces, LINE_BYTES),
             contradicted_by=_list_contradictions(summary, found.answer.contradicted),
-            contradiction=fit_text(hit.contradiction or "", LINE_BYTES),
-            said_since=fit_text(hit.said_since or "", LINE_BYTES),
+            contradiction=hit.contradiction and fit_text(hit.contradiction, LINE_BYTES),
+            said_since=hit.said_since and fit_text(hit.said_since, LINE_BYTES),
             project=fit_text(hit.project, SESSION_BYTES) if is_elsewhere else None,
-            branch=fit_text(find_branch(summary.tags) or "", SESSION_BYTES),
+            branch=(branch := find_branch(summary.tags)) and fit_text(branch, SESSION_BYTES),
             client=summary.source if summary.source in clients else None,
             content=_fit_content(summary),
         ),
@@ -300,9 +307,7 @@ def _add_snippets(rows: list[JsonObject], answer: Answer, limit: int) -> None:
 
 
 def _format_turns(turns: Sequence[Turn], now: int, limit: int) -> JsonObject:
-    """The verbatim turns that fit beside the hits; nothing if there are none."""
-    if not turns:
-        return {}
+    """The verbatim turns that fit beside the hits."""
     rows = [
         {
             "event": turn.event_id,

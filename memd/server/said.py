@@ -3,6 +3,8 @@
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 
+import anyio.to_thread
+
 from memd.belief.values import asks_for_former
 from memd.distill.own_words import read_own_sentences
 from memd.distill.text import asks_by_mark
@@ -10,7 +12,7 @@ from memd.injection.later import is_same_matter, name_matter
 from memd.injection.learned import SaidSentence, is_told
 from memd.injection.since import LaterReader, is_followed, is_plain
 from memd.injection.spoken import leave_rejected, may_hold
-from memd.injection.working_tree import mark_gone
+from memd.injection.working_tree import mark_gone, names_things
 from memd.machine_text import USER, find_prompt_origin, is_machine_text
 from memd.models import Event, EventKind, Kind
 from memd.recall.query import phrase_expression, without_recency
@@ -40,6 +42,9 @@ class SaidAside:
     text: str
     at: int
     session_title: str
+
+
+_Beside = tuple[Answer, tuple[SaidAside, ...]]
 
 
 def find_said(
@@ -94,28 +99,36 @@ def _read_own(
             yield SaidAside(text, prompt.at, session.title or "")
 
 
-def look_beside(
+async def look_beside(
     db: Database, later: LaterReader, question: Question, answer: Answer, asking: str | None
-) -> tuple[Answer, tuple[SaidAside, ...]]:
+) -> _Beside:
     """Mark what of an answer is gone from the disk or said otherwise since, and find what the user said of the question.
 
-    It reads the disk, so it runs in a thread: all of it in one.
+    It may read the disk and many prompts: then it runs in a thread, all of it in one.
     """
-    answer = mark_gone(db, answer)
-    if question.as_of is not None:
-        return answer, ()
-    where = events.TurnFilter(
-        question.project_ids, question.session_id, question.since, question.until
-    )
 
-    def read(tx: Connection) -> tuple[Answer, tuple[SaidAside, ...]]:
-        marked = later.mark_hits(tx, answer, question.now, asking or "")
+    def read(tx: Connection, shown: Answer, *, may_read: bool) -> _Beside | None:
+        if question.as_of is not None:
+            return shown, ()
+        where = events.TurnFilter(
+            question.project_ids, question.session_id, question.since, question.until
+        )
+        marked = later.mark_hits(tx, shown, question.now, asking or "", may_read=may_read)
+        if marked is None:
+            return None
         told = tell_later(tx, question.text, marked, where, asking)
         if question.include_turns:
             return told, ()
         return told, find_said(tx, question.text, told, where, asking)
 
-    return db.read_now(read)
+    def read_all() -> _Beside | None:
+        shown = mark_gone(db, answer)
+        return db.read_now(lambda tx: read(tx, shown, may_read=True))
+
+    beside = None
+    if answer.verdict == "found" and not any(map(names_things, answer.hits)):
+        beside = db.try_read_now(lambda tx: read(tx, answer, may_read=False))
+    return beside or await anyio.to_thread.run_sync(read_all) or (answer, ())
 
 
 def tell_later(

@@ -6,7 +6,6 @@ and jsonrpc.py for programs.
 
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from functools import partial
 from os.path import normpath
 from typing import TYPE_CHECKING, Literal, Protocol
 
@@ -186,7 +185,7 @@ class MemoryService:
         scope = await self._find_scope(request, caller)
         now = self.app.clock()
         question = Question(
-            **request.model_dump(include=_PASSED_ON),
+            **{name: getattr(request, name) for name in _PASSED_ON},
             text=request.query,
             now=now,
             project_ids=scope.project_ids,
@@ -216,8 +215,7 @@ class MemoryService:
                 count_use=False,
             )
             elsewhere = len((await self.app.recaller.search(everywhere)).hits)
-        beside = partial(look_beside, self.app.db, self.later, question, answer, caller.session)
-        answer, said = await anyio.to_thread.run_sync(beside)
+        answer, said = await look_beside(self.app.db, self.later, question, answer, caller.session)
         return SearchOutcome(answer, scope, waited, said, elsewhere)
 
     async def timeline(

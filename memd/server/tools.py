@@ -22,7 +22,7 @@ from memd.capture.clients import list_if_several
 from memd.errors import UNEXPECTED_ERRORS, BadRequest, MemdError
 from memd.injection.page import TOKEN_CHARACTERS
 from memd.server import jsonrpc, mcp_format, mcp_history, requests, responses
-from memd.server.jsonrpc import Call, JsonObject, drop_unseen, encode_json
+from memd.server.jsonrpc import Call, JsonObject, encode_json, encode_seen
 from memd.server.scope import ALL, Caller
 from memd.server.service import MemoryService
 
@@ -268,7 +268,6 @@ class ToolHandlers:
             request = requests.parse_tool_arguments(tool.request, arguments)
             result = await self._handlers[tool.name](request, caller)
             responses.check_response(tool.response, result)
-            result = drop_unseen(result)
             result["txid"] = await self._service.find_last_event()
         except BadRequest as error:
             return ToolResult(error.name_tools().encode(), None, is_error=True)
@@ -276,7 +275,8 @@ class ToolHandlers:
             self.failures += 1
             self._log.exception("tool_failed", tool=tool.name)
             return ToolResult(jsonrpc.public_message(error).encode(), None, is_error=True)
-        return ToolResult(encode_json(result), result, is_error=bool(result.get("refused")))
+        result, text = encode_seen(result)
+        return ToolResult(text, result, is_error=bool(result.get("refused")))
 
     async def _search_memories(self, request: requests.SearchRequest, caller: Caller) -> JsonObject:
         found = await self._service.search(request, caller)
