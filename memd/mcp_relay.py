@@ -10,6 +10,8 @@ While READY, nothing is parsed on the way: `json` takes longer to import than th
 longer. What went through is parsed by `catch_up`, when nobody waits or when the connection is lost.
 """
 
+from memd.paths import LINE_BYTES_MAX
+
 TYPE_CHECKING = False  # `typing` would delay the first answer
 if TYPE_CHECKING:
     from typing import Any
@@ -44,7 +46,7 @@ _INTERRUPTED = (
 _INCOMPATIBLE = (
     "memd was replaced by a version that does not continue this session; connect to it again"
 )
-_EDGE_BYTES = 512
+_TOO_LONG = "this line is longer than memd takes; send less at once, in several calls"
 _PLAIN = frozenset(range(0x20, 0x7F)) - {0x22, 0x5C}
 """Printable ASCII that needs no escape in JSON."""
 
@@ -52,49 +54,32 @@ Key = tuple[bool, str | int | float]
 """A request's id, with whether it is a text."""
 
 
-class LongLine:
-    """A line that was too long to keep: its first and last bytes."""
-
-    def __init__(self, head: bytes, tail: bytes) -> None:
-        self.head = head
-        self.tail = tail
-
-
 class LineCutter:
-    """Cuts a stream into lines, each with its line end."""
+    """Cuts a stream into lines, each with its line end. Of a longer line than the limit only so much is kept."""
 
     def __init__(self, limit: int | None = None) -> None:
         self._limit = limit
         self._rest = bytearray()
-        self._head: bytes | None = None
-        """The first bytes of the line in hand, once that is too long."""
 
-    def feed(self, chunk: bytes) -> list[bytes | LongLine]:
+    def feed(self, chunk: bytes) -> list[bytes]:
         """The lines that this chunk completes."""
-        first, *others = chunk.split(b"\n")
-        self._grow(first)
-        if not others:
-            return []
-        lines = [self.take_rest(b"\n")]
-        for line in others[:-1]:
-            self._grow(line)
-            lines.append(self.take_rest(b"\n"))
-        self._grow(others[-1])
+        *ended, rest = chunk.split(b"\n")
+        lines = []
+        for part in ended:
+            self._grow(part)
+            lines.append(self.take_rest() + b"\n")
+        self._grow(rest)
         return lines
 
-    def take_rest(self, end: bytes = b"") -> bytes | LongLine:
-        """Remove and return the line in hand, with this line end."""
+    def take_rest(self) -> bytes:
+        """Remove and return the line in hand."""
         rest, self._rest = bytes(self._rest), bytearray()
-        head, self._head = self._head, None
-        return rest + end if head is None else LongLine(head, rest)
+        return rest
 
     def _grow(self, part: bytes) -> None:
         self._rest += part
-        if self._limit is None or (self._head is None and len(self._rest) <= self._limit):
-            return
-        if self._head is None:
-            self._head = bytes(self._rest[:_EDGE_BYTES])
-        del self._rest[:-_EDGE_BYTES]
+        if self._limit is not None:
+            del self._rest[self._limit + 1 :]
 
 
 class State:
@@ -158,10 +143,10 @@ class McpRelay:
 
     # ── Lines ────────────────────────────────────────────────────────────────────────────────────
 
-    def take_client_line(self, line: bytes | LongLine) -> None:
+    def take_client_line(self, line: bytes) -> None:
         """Pass a line to the daemon, or have it wait, or answer it."""
-        if isinstance(line, LongLine):
-            self._reject_long_line(line)
+        if len(line) > LINE_BYTES_MAX + 1:  # with its line end
+            self._answer("null", INVALID_REQUEST, _TOO_LONG)
         elif self.state == State.READY:
             self._send(line)
             self._put_off(line, self._added)
@@ -380,11 +365,6 @@ class McpRelay:
             self.to_client += _TOOLS_CHANGED
         return True
 
-    def _reject_long_line(self, line: LongLine) -> None:
-        message = "this line is longer than memd takes; send less at once, in several calls"
-        key = _find_id(line)
-        self._answer("null" if key is None else _quote_id(key), INVALID_REQUEST, message)
-
     def _refuse(self, opened: _OpenLine, message: str, *, done: str = "no") -> None:
         """Answer the requests of a line with an error that allows to call again, and forget them."""
         data = f'{{"retryable":true,"done":"{done}"}}'
@@ -431,20 +411,6 @@ def _make_key(value: object) -> Key | None:
 def _quote_id(key: Key) -> str:
     is_text, value = key
     return quote_json(str(value)) if is_text else repr(value)
-
-
-def _find_id(line: LongLine) -> Key | None:
-    """The id of a request that was too long to keep, if it stands before or after everything else."""
-    head, tail = line.head.rstrip(), line.tail.rstrip()
-    start, end = head.find(b'"id":'), tail.rfind(b'"id":')
-    parts = [tail[end + 5 : -1]] if end >= 0 and tail.endswith(b"}") else []
-    if start >= 0 and not head[1:start].count(b"{"):
-        parts.append(head[start + 5 :].partition(b",")[0])
-    for part in parts:
-        value = _parse(part)
-        if (key := _make_key(value)) is not None:
-            return key
-    return None
 
 
 def _format_error(quoted_id: str, code: int, message: str, data: str | None = None) -> bytes:
