@@ -82,7 +82,9 @@ def make_pattern_rule(pattern: str, time_max_s: float = _PATTERN_TIME_MAX_S) -> 
     if not 0 < len(pattern) <= _PATTERN_CHARACTERS_MAX:
         raise BadRequest(f"pattern: between 1 and {_PATTERN_CHARACTERS_MAX} characters")
     try:
-        re.compile(pattern)  # its dialect: additions of `regex`, such as recursion, can eat all memory
+        re.compile(
+            pattern
+        )  # its dialect: additions of `regex`, such as recursion, can eat all memory
         compiled = regex.compile(pattern, cache_pattern=False)
         matches_nothing = compiled.search("", timeout=time_max_s) is not None
     except (re.error, regex.error, OverflowError, RecursionError) as error:

@@ -57,7 +57,7 @@ class ImportedPayload:
 
 @dataclass(slots=True)
 class PayloadQueue:
-    """The payloads of one file, in the order of its lines; those of a session wait together."""
+    """The payloads of one file, in the order of its lines: they wait together."""
 
     skipped: Counter[str] = field(default_factory=Counter)
     latest: int = TIME_MAX_MS
@@ -70,8 +70,7 @@ class PayloadQueue:
     """Whether a payload waits for a line that says its session's directory."""
     _directories: dict[str, str] = field(default_factory=dict)
     """Session → the first directory that its lines say."""
-    _waiting: dict[str, list[ImportedPayload]] = field(default_factory=dict)
-    _waiting_count: int = 0
+    _waiting: list[ImportedPayload] = field(default_factory=list)
     _waiting_characters: int = 0
     _ready: list[ImportedPayload] = field(default_factory=list)
 
@@ -95,17 +94,15 @@ class PayloadQueue:
 
     def add(self, found: ImportedPayload) -> None:
         """Take the next payload of a session."""
-        session = str(found.payload.get("session_id"))
-        found = self._complete(found, session)
-        if session not in self._waiting and self._is_complete(found):
+        found = self._complete(found)
+        if not self._waiting and self._is_complete(found):
             self._ready.append(found)
             return
-        self._waiting.setdefault(session, []).append(found)
-        self._waiting_count += 1
+        self._waiting.append(found)
         with contextlib.suppress(RecursionError):
             self._waiting_characters += len(json.dumps(found.payload, default=str))
         too_much = self._waiting_characters > _WAITING_CHARACTERS_MAX
-        if too_much or self._waiting_count > _WAITING_MAX:
+        if too_much or len(self._waiting) > _WAITING_MAX:
             self._give_up()
 
     def take(self) -> list[ImportedPayload]:
@@ -123,8 +120,9 @@ class PayloadQueue:
         lacks_place = self.waits_for_place and found.directory is None
         return not (lacks_time or lacks_place)
 
-    def _complete(self, found: ImportedPayload, session: str) -> ImportedPayload:
+    def _complete(self, found: ImportedPayload) -> ImportedPayload:
         at = self.at if found.at is None else found.at
+        session = str(found.payload.get("session_id"))
         directory = found.directory or self._directories.get(session)
         if (at, directory) == (found.at, found.directory):
             return found
@@ -133,25 +131,14 @@ class PayloadQueue:
 
     def _release_ready(self) -> None:
         """Move to the ready ones what need not wait any more."""
-        for session in list(self._waiting):
-            completed = [self._complete(one, session) for one in self._waiting[session]]
-            if all(map(self._is_complete, completed)):
-                self._ready += completed
-                del self._waiting[session]
-                self._count_waiting()
-            else:
-                self._waiting[session] = completed
+        self._waiting = list(map(self._complete, self._waiting))
+        if all(map(self._is_complete, self._waiting)):
+            self._give_up()
 
     def _give_up(self) -> None:
-        for session, found in self._waiting.items():
-            self._ready += [self._complete(one, session) for one in found]
+        self._ready += map(self._complete, self._waiting)
         self._waiting.clear()
-        self._count_waiting()
-
-    def _count_waiting(self) -> None:
-        self._waiting_count = sum(map(len, self._waiting.values()))
-        if not self._waiting:
-            self._waiting_characters = 0
+        self._waiting_characters = 0
 
 
 @dataclass(slots=True)
