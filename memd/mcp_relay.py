@@ -36,9 +36,6 @@ _REPEATABLE = frozenset(
 _HANDSHAKES = frozenset({"initialize", "server/discover"})
 _REFUSAL = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,'
 """How a daemon begins that does not admit a connection, or ends one that holds too much."""
-_LIST_ID = "memd-proxy-tools"
-_LIST_TOOLS = b'{"jsonrpc":"2.0","id":"memd-proxy-tools","method":"tools/list"}\n'
-_TOOLS_CHANGED = b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'
 _INTERRUPTED = (
     "memd was restarted or ended while this call was open, so it may or may not have been done;"
     " call again"
@@ -93,13 +90,12 @@ class State:
 class _OpenLine:
     """A line of the client with requests that are not answered yet."""
 
-    __slots__ = ("end", "is_batch", "line", "requests")
+    __slots__ = ("end", "line", "requests")
 
-    def __init__(self, line: bytes, end: int | None, *, is_batch: bool) -> None:
+    def __init__(self, line: bytes, end: int | None) -> None:
         self.line = line
         self.end = end
         """How many bytes the daemon has received once it has this line; None while the line waits."""
-        self.is_batch = is_batch
         self.requests: dict[Key, str] = {}
         """The method of each open request."""
 
@@ -133,11 +129,6 @@ class McpRelay:
         self._handshake: tuple[Key, bytes] | None = None
         self._version: object = None
         self._initialized: bytes | None = None
-        self._is_told_of_tools = False
-        """Whether the client was promised to be told when the tools change."""
-        self._tools: object = None
-        """The tools as the client knows them."""
-        self._is_listing = False
         self._refusal: bytes | None = None
         self._complaint: str | None = None
 
@@ -160,7 +151,7 @@ class McpRelay:
         elif not self.is_acknowledged and line.startswith(_REFUSAL):
             # The connection ends now. Its successor may do better, so the client is not told yet.
             self._refusal = line
-        elif not self._is_listing or not self._take_tools(_parse(line)):
+        else:
             self.is_acknowledged = True
             self.to_client += line
             self._put_off(line, None)
@@ -192,7 +183,7 @@ class McpRelay:
         """Use the new connection: say who calls, and replay the handshake or send what waits."""
         self.to_daemon = bytearray(self._preface)
         self._added, self._sent = len(self._preface), 0
-        self.is_acknowledged = self._is_listing = False
+        self.is_acknowledged = False
         self._refusal = self._complaint = None
         if self._handshake is None:
             self._become_ready()
@@ -282,7 +273,7 @@ class McpRelay:
 
     def _note_calls(self, line: bytes, value: "Any", end: int | None) -> _OpenLine | None:
         """Remember the requests on a line of the client, and what its notifications mean."""
-        opened = _OpenLine(line, end, is_batch=isinstance(value, list))
+        opened = _OpenLine(line, end)
         for message in value if isinstance(value, list) else [value]:
             method = message.get("method") if isinstance(message, dict) else None
             if not isinstance(method, str):
@@ -322,9 +313,6 @@ class McpRelay:
         if method in _HANDSHAKES:
             self._handshake = key, opened.line
             self._version = result.get("protocolVersion")
-            self._is_told_of_tools = method == "initialize" and _promises_to_tell(result)
-        elif method == "tools/list":
-            self._tools = result.get("tools")
 
     def _take_greeting(self, message: "Any") -> None:
         """Read the answer to the replayed handshake, which the client has had from the last daemon."""
@@ -347,36 +335,17 @@ class McpRelay:
         self.state = State.READY
         if self._handshake is not None and self._initialized is not None:
             self._send(self._initialized)
-            if self._is_told_of_tools and self._tools is not None:
-                self._is_listing = True
-                self._send(_LIST_TOOLS)
         for opened in self._open_lines():
             self._send(opened.line)
             opened.end = self._added
 
-    def _take_tools(self, message: "Any") -> bool:
-        """Tell the client if the new daemon has other tools; whether this message is their list."""
-        if not isinstance(message, dict) or message.get("id") != _LIST_ID:
-            return False
-        self._is_listing = False
-        result = message.get("result")
-        if isinstance(result, dict) and result.get("tools") != self._tools:
-            self._tools = result.get("tools")
-            self.to_client += _TOOLS_CHANGED
-        return True
-
     def _refuse(self, opened: _OpenLine, message: str, *, done: str = "no") -> None:
         """Answer the requests of a line with an error that allows to call again, and forget them."""
         data = f'{{"retryable":true,"done":"{done}"}}'
-        errors = []
         for key in opened.requests:
             del self._open[key]
-            errors.append(_format_error(_quote_id(key), RETRYABLE, message, data))
+            self.to_client += _format_error(_quote_id(key), RETRYABLE, message, data) + b"\n"
         opened.requests.clear()
-        if opened.is_batch:
-            self.to_client += b"[" + b",".join(errors) + b"]\n"
-        else:
-            self.to_client += b"".join(errors) + b"\n"
 
     def _answer(self, quoted_id: str, code: int, message: str) -> None:
         self.to_client += _format_error(quoted_id, code, message) + b"\n"
@@ -417,9 +386,3 @@ def _format_error(quoted_id: str, code: int, message: str, data: str | None = No
     more = "" if data is None else f',"data":{data}'
     error = f'{{"code":{code},"message":{quote_json(message)}{more}}}'
     return f'{{"jsonrpc":"2.0","id":{quoted_id},"error":{error}}}'.encode("ascii")
-
-
-def _promises_to_tell(result: "dict[str, Any]") -> bool:
-    capabilities = result.get("capabilities")
-    tools = capabilities.get("tools") if isinstance(capabilities, dict) else None
-    return isinstance(tools, dict) and tools.get("listChanged") is True
