@@ -19,7 +19,7 @@ from typing import Any
 from memd import machine_text
 from memd.directories import is_directory_path, read_worktree_path
 from memd.errors import BadRequest
-from memd.models import BRANCH, BRANCH_CHARACTERS_MAX, REMOTE, TITLE_EVENT
+from memd.models import BRANCH, BRANCH_CHARACTERS_MAX, COPY_ID, REMOTE, TITLE_EVENT
 from memd.time_expressions import DAY_MS, TIME_MAX_MS
 from memd.transfer import claude_markup
 from memd.transfer.record import parse_time_ms
@@ -227,6 +227,7 @@ class _Said:
     uuid: str | None
     at: int | None
     is_final: bool
+    copy_id: str | None = None
 
 
 @dataclass(slots=True)
@@ -246,11 +247,13 @@ class SessionWriter:
     """The client's id of the turn that is going on, if its hooks have it, too."""
     queue: PayloadQueue = field(default_factory=PayloadQueue)
     is_open: bool = False
-    _last: _Said | None = None
+    last: _Said | None = None
+    """The agent's last text, while nothing has followed it."""
+    is_private: bool = False
+    """Whether all of the prompt is private: then nothing of the turn is imported."""
+    has_private_turn: bool = False
     _texts: set[str] = field(default_factory=set)
     """Ids of the texts that were read: a file may have a line twice."""
-    _is_private: bool = False
-    _has_private_turn: bool = False
     _calls: dict[str, tuple[str, Any]] = field(default_factory=dict)
     _told: dict[str, None] = field(default_factory=dict)
     """Ids of the last calls whose results were read, in order."""
@@ -271,23 +274,35 @@ class SessionWriter:
             self.queue.place(self.session, directory)
 
     def add_prompt(
-        self, text: str, at: int | None, *, turn: str | None = None, uuid: str | None = None
+        self,
+        text: str,
+        at: int | None,
+        *,
+        turn: str | None = None,
+        uuid: str | None = None,
+        **more: Any,
     ) -> None:
-        """Add a prompt of the user, which begins a turn."""
+        """Add a prompt of the user, which begins a turn; `more`: further fields of its payload."""
         clean = clean_text(text)
         if not clean or machine_text.is_markup(clean):
             self.skipped["command" if clean else "no text"] += 1
             return
         self.end_turn()
         self.prompt_id = turn
-        self._is_private = claude_markup.is_private_text(clean)
+        self.is_private = claude_markup.is_private_text(clean)
         if self.agent is not None:
             self.skipped["a subagent's task"] += 1
         else:
-            self._emit("UserPromptSubmit", at, uuid=uuid, prompt=clean)
+            self.emit("UserPromptSubmit", at, uuid=uuid, prompt=clean, **more)
 
     def add_text(
-        self, text: str, at: int | None, uuid: str | None = None, *, is_final: bool = False
+        self,
+        text: str,
+        at: int | None,
+        uuid: str | None = None,
+        *,
+        is_final: bool = False,
+        copy_id: str | None = None,
     ) -> None:
         """Add a text of the agent; the next lines, or `is_final`, show whether it was its last."""
         if not (clean := clean_text(text)):
@@ -297,12 +312,12 @@ class SessionWriter:
                 self.skipped["a line twice"] += 1
                 return
             self._texts.add(uuid)
-        self._pass_text()
-        self._last = _Said(clean, uuid, at, is_final)
+        self.pass_text()
+        self.last = _Said(clean, uuid, at, is_final, copy_id)
 
     def add_call(self, use_id: str | None, name: str | None, given: Any) -> None:
         """Add a tool call of the agent."""
-        self._pass_text()
+        self.pass_text()
         if use_id is None or name is None:
             self.skipped["broken tool call"] += 1
             return
@@ -332,7 +347,7 @@ class SessionWriter:
         name, given = call or known or ("", None)
         if use_id in self._told:
             return
-        self._pass_text()
+        self.pass_text()
         if not name or use_id is None:
             self.skipped["a result without its call"] += 1
             return
@@ -346,63 +361,69 @@ class SessionWriter:
             self.skipped["a call that memd refused"] += 1
             return
         event = "PostToolUseFailure" if "error" in told else "PostToolUse"
-        self._emit(event, at, tool_name=name, tool_input=given, tool_use_id=use_id, **told)
+        self.emit(event, at, tool_name=name, tool_input=given, tool_use_id=use_id, **told)
 
-    def add_compaction(self, summary: str, at: int | None, *, uuid: str | None = None) -> None:
+    def add_compaction(
+        self, summary: str, at: int | None, *, uuid: str | None = None, trigger: str | None = "auto"
+    ) -> None:
         """Note that the client replaced the conversation so far with this."""
-        if self._has_private_turn or self._is_private:
+        if self.has_private_turn or self.is_private:
             self.skipped["of a private turn"] += 1
         elif summary.strip():
-            self._emit(
-                "PostCompact", at, uuid=uuid, trigger="auto", compact_summary=summary.strip()
+            self.emit(
+                "PostCompact", at, uuid=uuid, trigger=trigger, compact_summary=summary.strip()
             )
 
     def add_title(self, title: str | None, title_kind: str, at: int | None) -> None:
         """Note that the client, or the user by it, calls the session this."""
         if not title or self.agent is not None:
             return
-        if self._has_private_turn or self._is_private:
+        if self.has_private_turn or self.is_private:
             self.skipped["of a private turn"] += 1
         else:
-            self._emit(TITLE_EVENT, at, title=title, title_kind=title_kind)
+            self.emit(TITLE_EVENT, at, title=title, title_kind=title_kind)
 
     def interrupt(self) -> None:
         """Note that the turn was interrupted: the agent's last text was not its answer."""
-        self._pass_text()
+        self.pass_text()
         self.skipped["interruption"] += 1
 
     def end_turn(
         self, *, answer: str | None = None, at: int | None = None, uuid: str | None = None
     ) -> None:
         """End the agent's turn, with its last text or with this answer."""
-        last, self._last = self._last, None
+        last, self.last = self.last, None
         if last is None and answer and clean_text(answer):
             last = _Said(clean_text(answer), uuid, at, is_final=True)
         if last is not None:
             name = "Stop" if self.agent is None else "SubagentStop"
-            self._emit(name, last.at, uuid=last.uuid, last_assistant_message=last.text)
+            said = {"uuid": last.uuid, "copy_id": last.copy_id}
+            self.emit(name, last.at, last_assistant_message=last.text, **said)
 
     def end_turn_if_final(self) -> None:
         """End the turn if the agent's last text was marked as its end."""
-        if self._last is not None and self._last.is_final:
+        if self.last is not None and self.last.is_final:
             self.end_turn()
 
     def finish(self, *, is_growing: bool) -> None:
         """End the last turn, unless the file may still grow and its last text was not marked as the end."""
-        if is_growing and self._last is not None and not self._last.is_final:
+        if is_growing and self.last is not None and not self.last.is_final:
             self.is_open = True
             self.skipped["may not be the last word yet"] += 1
         else:
             self.end_turn()
 
-    def _pass_text(self) -> None:
-        passed, self._last = self._last, None
+    def pass_text(self) -> None:
+        """Tell the agent's last text, which was not the end of its turn; a subagent's counts as work."""
+        passed, self.last = self.last, None
         if passed is not None and self.agent is None:
-            self._emit("AgentText", passed.at, uuid=passed.uuid, text=passed.text)
+            said = {"uuid": passed.uuid, "copy_id": passed.copy_id}
+            self.emit("AgentText", passed.at, text=passed.text, **said)
 
-    def _emit(self, name: str, at: int | None, **fields: Any) -> None:
-        if self._is_private:
-            self._has_private_turn = True
+    def emit(self, name: str, at: int | None, **fields: Any) -> None:
+        """Tell an event by this name, with those of these fields that are not None."""
+        if self.is_private:
+            self.has_private_turn = True
             if name != "UserPromptSubmit":
                 self.skipped["of a private turn"] += 1
                 return
@@ -415,6 +436,7 @@ class SessionWriter:
             payload[REMOTE] = self.remote[:_REMOTE_CHARACTERS_MAX]
         if self.prompt_id is not None:
             payload["prompt_id"] = self.prompt_id
+            fields.pop(COPY_ID, None)  # clients that name their prompts keep the ids of lines
         if self.agent is not None:
             payload |= {"agent_id": self.agent, "agent_type": self.agent_type}
         payload |= {key: value for key, value in fields.items() if value is not None}
