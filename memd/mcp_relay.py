@@ -10,8 +10,6 @@ While READY, nothing is parsed on the way: `json` takes longer to import than th
 longer. What went through is parsed by `catch_up`, when nobody waits or when the connection is lost.
 """
 
-from memd.paths import LINE_BYTES_MAX
-
 TYPE_CHECKING = False  # `typing` would delay the first answer
 if TYPE_CHECKING:
     from typing import Any
@@ -111,7 +109,7 @@ class McpRelay:
     (`to_client`, `to_daemon`), and says when a connection begins (`on_connected`) and ends (`on_disconnected`).
     """
 
-    def __init__(self, preface: bytes) -> None:
+    def __init__(self, preface: bytes, line_bytes_max: int) -> None:
         self.to_client = bytearray()
         self.to_daemon = bytearray()
         self.state = State.AWAY
@@ -119,7 +117,7 @@ class McpRelay:
         """Whether the daemon at this connection has answered something."""
         self.is_incompatible = False
         """Whether a new daemon refused the handshake: all is answered, and the session is to be ended."""
-        self._preface = preface
+        self._preface, self._line_bytes_max = preface, line_bytes_max
         self._added = self._sent = 0
         """Bytes put into `to_daemon` on this connection, and taken from it."""
         self._backlog: list[tuple[bytes, int | None]] = []
@@ -136,7 +134,7 @@ class McpRelay:
 
     def take_client_line(self, line: bytes) -> None:
         """Pass a line to the daemon, or have it wait, or answer it."""
-        if len(line) > LINE_BYTES_MAX + 1:  # with its line end
+        if len(line) > self._line_bytes_max + 1:  # with its line end
             self._answer("null", INVALID_REQUEST, _TOO_LONG)
         elif self.state == State.READY:
             self._send(line)

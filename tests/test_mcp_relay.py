@@ -44,7 +44,7 @@ class Session:
     """A relay between a client and daemons that a test plays."""
 
     def __init__(self):
-        self.relay = McpRelay(line(PREFACE))
+        self.relay = McpRelay(line(PREFACE), LINE_BYTES_MAX)
         self.link()
 
     def link(self):

@@ -185,7 +185,6 @@ ROW_NODES = frozenset({"summary", "event", "session"})
 """Kinds of graph nodes that are rows, so that an edge names them by uid or key."""
 
 
-
 def split_record(kind: str, fields: Mapping[str, Any]) -> tuple[Fields, Fields]:
     """Split a record into (the fields that this memd knows, the others)."""
     known = EXPORT_SCHEMA[kind].fields
