@@ -34,9 +34,6 @@ _REPEATABLE = frozenset(
 _HANDSHAKES = frozenset({"initialize", "server/discover"})
 _REFUSAL = b'{"jsonrpc":"2.0","id":null,"error":{"code":-32000,'
 """How a daemon begins that does not admit a connection, or ends one that holds too much."""
-_LIST_ID = "memd-proxy-tools"
-_LIST_TOOLS = b'{"jsonrpc":"2.0","id":"memd-proxy-tools","method":"tools/list"}\n'
-_TOOLS_CHANGED = b'{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}\n'
 _INTERRUPTED = (
     "memd was restarted or ended while this call was open, so it may or may not have been done;"
     " call again"
@@ -44,7 +41,7 @@ _INTERRUPTED = (
 _INCOMPATIBLE = (
     "memd was replaced by a version that does not continue this session; connect to it again"
 )
-_EDGE_BYTES = 512
+_TOO_LONG = "this line is longer than memd takes; send less at once, in several calls"
 _PLAIN = frozenset(range(0x20, 0x7F)) - {0x22, 0x5C}
 """Printable ASCII that needs no escape in JSON."""
 
@@ -52,49 +49,32 @@ Key = tuple[bool, str | int | float]
 """A request's id, with whether it is a text."""
 
 
-class LongLine:
-    """A line that was too long to keep: its first and last bytes."""
-
-    def __init__(self, head: bytes, tail: bytes) -> None:
-        self.head = head
-        self.tail = tail
-
-
 class LineCutter:
-    """Cuts a stream into lines, each with its line end."""
+    """Cuts a stream into lines, each with its line end. Of a longer line than the limit only so much is kept."""
 
     def __init__(self, limit: int | None = None) -> None:
         self._limit = limit
         self._rest = bytearray()
-        self._head: bytes | None = None
-        """The first bytes of the line in hand, once that is too long."""
 
-    def feed(self, chunk: bytes) -> list[bytes | LongLine]:
+    def feed(self, chunk: bytes) -> list[bytes]:
         """The lines that this chunk completes."""
-        first, *others = chunk.split(b"\n")
-        self._grow(first)
-        if not others:
-            return []
-        lines = [self.take_rest(b"\n")]
-        for line in others[:-1]:
-            self._grow(line)
-            lines.append(self.take_rest(b"\n"))
-        self._grow(others[-1])
+        *ended, rest = chunk.split(b"\n")
+        lines = []
+        for part in ended:
+            self._grow(part)
+            lines.append(self.take_rest() + b"\n")
+        self._grow(rest)
         return lines
 
-    def take_rest(self, end: bytes = b"") -> bytes | LongLine:
-        """Remove and return the line in hand, with this line end."""
+    def take_rest(self) -> bytes:
+        """Remove and return the line in hand."""
         rest, self._rest = bytes(self._rest), bytearray()
-        head, self._head = self._head, None
-        return rest + end if head is None else LongLine(head, rest)
+        return rest
 
     def _grow(self, part: bytes) -> None:
         self._rest += part
-        if self._limit is None or (self._head is None and len(self._rest) <= self._limit):
-            return
-        if self._head is None:
-            self._head = bytes(self._rest[:_EDGE_BYTES])
-        del self._rest[:-_EDGE_BYTES]
+        if self._limit is not None:
+            del self._rest[self._limit + 1 :]
 
 
 class State:
@@ -108,13 +88,12 @@ class State:
 class _OpenLine:
     """A line of the client with requests that are not answered yet."""
 
-    __slots__ = ("end", "is_batch", "line", "requests")
+    __slots__ = ("end", "line", "requests")
 
-    def __init__(self, line: bytes, end: int | None, *, is_batch: bool) -> None:
+    def __init__(self, line: bytes, end: int | None) -> None:
         self.line = line
         self.end = end
         """How many bytes the daemon has received once it has this line; None while the line waits."""
-        self.is_batch = is_batch
         self.requests: dict[Key, str] = {}
         """The method of each open request."""
 
@@ -130,7 +109,7 @@ class McpRelay:
     (`to_client`, `to_daemon`), and says when a connection begins (`on_connected`) and ends (`on_disconnected`).
     """
 
-    def __init__(self, preface: bytes) -> None:
+    def __init__(self, preface: bytes, line_bytes_max: int) -> None:
         self.to_client = bytearray()
         self.to_daemon = bytearray()
         self.state = State.AWAY
@@ -138,7 +117,7 @@ class McpRelay:
         """Whether the daemon at this connection has answered something."""
         self.is_incompatible = False
         """Whether a new daemon refused the handshake: all is answered, and the session is to be ended."""
-        self._preface = preface
+        self._preface, self._line_bytes_max = preface, line_bytes_max
         self._added = self._sent = 0
         """Bytes put into `to_daemon` on this connection, and taken from it."""
         self._backlog: list[tuple[bytes, int | None]] = []
@@ -148,20 +127,15 @@ class McpRelay:
         self._handshake: tuple[Key, bytes] | None = None
         self._version: object = None
         self._initialized: bytes | None = None
-        self._is_told_of_tools = False
-        """Whether the client was promised to be told when the tools change."""
-        self._tools: object = None
-        """The tools as the client knows them."""
-        self._is_listing = False
         self._refusal: bytes | None = None
         self._complaint: str | None = None
 
     # ── Lines ────────────────────────────────────────────────────────────────────────────────────
 
-    def take_client_line(self, line: bytes | LongLine) -> None:
+    def take_client_line(self, line: bytes) -> None:
         """Pass a line to the daemon, or have it wait, or answer it."""
-        if isinstance(line, LongLine):
-            self._reject_long_line(line)
+        if len(line) > self._line_bytes_max + 1:  # with its line end
+            self._answer("null", INVALID_REQUEST, _TOO_LONG)
         elif self.state == State.READY:
             self._send(line)
             self._put_off(line, self._added)
@@ -175,7 +149,7 @@ class McpRelay:
         elif not self.is_acknowledged and line.startswith(_REFUSAL):
             # The connection ends now. Its successor may do better, so the client is not told yet.
             self._refusal = line
-        elif not self._is_listing or not self._take_tools(_parse(line)):
+        else:
             self.is_acknowledged = True
             self.to_client += line
             self._put_off(line, None)
@@ -207,7 +181,7 @@ class McpRelay:
         """Use the new connection: say who calls, and replay the handshake or send what waits."""
         self.to_daemon = bytearray(self._preface)
         self._added, self._sent = len(self._preface), 0
-        self.is_acknowledged = self._is_listing = False
+        self.is_acknowledged = False
         self._refusal = self._complaint = None
         if self._handshake is None:
             self._become_ready()
@@ -297,7 +271,7 @@ class McpRelay:
 
     def _note_calls(self, line: bytes, value: "Any", end: int | None) -> _OpenLine | None:
         """Remember the requests on a line of the client, and what its notifications mean."""
-        opened = _OpenLine(line, end, is_batch=isinstance(value, list))
+        opened = _OpenLine(line, end)
         for message in value if isinstance(value, list) else [value]:
             method = message.get("method") if isinstance(message, dict) else None
             if not isinstance(method, str):
@@ -337,9 +311,6 @@ class McpRelay:
         if method in _HANDSHAKES:
             self._handshake = key, opened.line
             self._version = result.get("protocolVersion")
-            self._is_told_of_tools = method == "initialize" and _promises_to_tell(result)
-        elif method == "tools/list":
-            self._tools = result.get("tools")
 
     def _take_greeting(self, message: "Any") -> None:
         """Read the answer to the replayed handshake, which the client has had from the last daemon."""
@@ -362,41 +333,17 @@ class McpRelay:
         self.state = State.READY
         if self._handshake is not None and self._initialized is not None:
             self._send(self._initialized)
-            if self._is_told_of_tools and self._tools is not None:
-                self._is_listing = True
-                self._send(_LIST_TOOLS)
         for opened in self._open_lines():
             self._send(opened.line)
             opened.end = self._added
 
-    def _take_tools(self, message: "Any") -> bool:
-        """Tell the client if the new daemon has other tools; whether this message is their list."""
-        if not isinstance(message, dict) or message.get("id") != _LIST_ID:
-            return False
-        self._is_listing = False
-        result = message.get("result")
-        if isinstance(result, dict) and result.get("tools") != self._tools:
-            self._tools = result.get("tools")
-            self.to_client += _TOOLS_CHANGED
-        return True
-
-    def _reject_long_line(self, line: LongLine) -> None:
-        message = "this line is longer than memd takes; send less at once, in several calls"
-        key = _find_id(line)
-        self._answer("null" if key is None else _quote_id(key), INVALID_REQUEST, message)
-
     def _refuse(self, opened: _OpenLine, message: str, *, done: str = "no") -> None:
         """Answer the requests of a line with an error that allows to call again, and forget them."""
         data = f'{{"retryable":true,"done":"{done}"}}'
-        errors = []
         for key in opened.requests:
             del self._open[key]
-            errors.append(_format_error(_quote_id(key), RETRYABLE, message, data))
+            self.to_client += _format_error(_quote_id(key), RETRYABLE, message, data) + b"\n"
         opened.requests.clear()
-        if opened.is_batch:
-            self.to_client += b"[" + b",".join(errors) + b"]\n"
-        else:
-            self.to_client += b"".join(errors) + b"\n"
 
     def _answer(self, quoted_id: str, code: int, message: str) -> None:
         self.to_client += _format_error(quoted_id, code, message) + b"\n"
@@ -433,27 +380,7 @@ def _quote_id(key: Key) -> str:
     return quote_json(str(value)) if is_text else repr(value)
 
 
-def _find_id(line: LongLine) -> Key | None:
-    """The id of a request that was too long to keep, if it stands before or after everything else."""
-    head, tail = line.head.rstrip(), line.tail.rstrip()
-    start, end = head.find(b'"id":'), tail.rfind(b'"id":')
-    parts = [tail[end + 5 : -1]] if end >= 0 and tail.endswith(b"}") else []
-    if start >= 0 and not head[1:start].count(b"{"):
-        parts.append(head[start + 5 :].partition(b",")[0])
-    for part in parts:
-        value = _parse(part)
-        if (key := _make_key(value)) is not None:
-            return key
-    return None
-
-
 def _format_error(quoted_id: str, code: int, message: str, data: str | None = None) -> bytes:
     more = "" if data is None else f',"data":{data}'
     error = f'{{"code":{code},"message":{quote_json(message)}{more}}}'
     return f'{{"jsonrpc":"2.0","id":{quoted_id},"error":{error}}}'.encode("ascii")
-
-
-def _promises_to_tell(result: "dict[str, Any]") -> bool:
-    capabilities = result.get("capabilities")
-    tools = capabilities.get("tools") if isinstance(capabilities, dict) else None
-    return isinstance(tools, dict) and tools.get("listChanged") is True

@@ -16,7 +16,7 @@ import time
 from _socket import AF_UNIX, SHUT_WR, SOCK_STREAM, socket
 
 from memd import launcher
-from memd.mcp_relay import LineCutter, LongLine, McpRelay, State, quote_json
+from memd.mcp_relay import LineCutter, McpRelay, State, quote_json
 from memd.paths import LINE_BYTES_MAX, PING, SILENCE_S, VAULT_DEFAULT, Paths, is_inside, is_mine
 
 WAIT_S = 10.0
@@ -61,7 +61,7 @@ def main(argv: list[str] | None = None) -> int:
     link = finder.wait_for_first()
     if link is None:
         return _print_error(finder.explain_absence())
-    proxy = _Proxy(link, McpRelay(preface), finder)
+    proxy = _Proxy(link, McpRelay(preface, LINE_BYTES_MAX), finder)
     proxy.run(parent)
     if proxy.is_incompatible:
         return _print_error("memd was replaced by a version that does not continue this session")
@@ -442,7 +442,6 @@ class _Proxy:
             return
         self._pulse.note_life(time.monotonic())
         for line in self._daemon_lines.feed(chunk):
-            assert isinstance(line, bytes)  # their length is not limited
             self._relay.take_daemon_line(line)
         if self._relay.is_incompatible:
             self._is_input_open = False
@@ -479,7 +478,8 @@ class _Proxy:
             return
         except OSError:
             chunk = b""
-        for line in self._client_lines.feed(chunk) if chunk else self._take_last_line():
+        lines = self._client_lines.feed(chunk) if chunk else [self._client_lines.take_rest()]
+        for line in filter(None, lines):
             self._relay.take_client_line(line)
         if self._link is None and self._relay.has_waiting:
             self._finder.note_request(time.monotonic())
@@ -491,10 +491,6 @@ class _Proxy:
             self._disconnect()
             self._relay.refuse_waiting(self._explain_silence())
         self._close_if_all_sent()
-
-    def _take_last_line(self) -> list[bytes | LongLine]:
-        line = self._client_lines.take_rest()
-        return [line] if line else []
 
     def _close_if_all_sent(self) -> None:
         """Close our sending side once the client has closed its own and all is sent. Answers still come."""

@@ -9,17 +9,15 @@ from memd.mcp_relay import (
     WAITING_BYTES_MAX,
     WAITING_MAX,
     LineCutter,
-    LongLine,
     McpRelay,
     State,
 )
+from memd.paths import LINE_BYTES_MAX
 from tests.tables import every_row
 
 PREFACE = {"memd": 1, "cwd": "/work"}
 META = {"_meta": {"io.modelcontextprotocol/protocolVersion": "2026-07-28"}}
 INITIALIZED = {"jsonrpc": "2.0", "method": "notifications/initialized"}
-TOOLS = [{"name": "mem_search"}, {"name": "mem_get"}]
-CHANGED = {"jsonrpc": "2.0", "method": "notifications/tools/list_changed"}
 REFUSED = {
     "jsonrpc": "2.0", "id": None,
     "error": {"code": -32000, "message": "memd has 2 connections already; close some"},
@@ -38,17 +36,15 @@ def answer(number, **result):
     return {"jsonrpc": "2.0", "id": number, "result": result}
 
 
-def hello(version="2025-11-25", *, tells=True):
-    return answer(
-        0, protocolVersion=version, capabilities={"tools": {"listChanged": tells}}, serverInfo={}
-    )
+def hello(version="2025-11-25"):
+    return answer(0, protocolVersion=version, capabilities={"tools": {}}, serverInfo={})
 
 
 class Session:
     """A relay between a client and daemons that a test plays."""
 
     def __init__(self):
-        self.relay = McpRelay(line(PREFACE))
+        self.relay = McpRelay(line(PREFACE), LINE_BYTES_MAX)
         self.link()
 
     def link(self):
@@ -83,10 +79,10 @@ class Session:
         self.relay.on_disconnected()
         return self.link()
 
-    def begin(self, *, tells=True, initialized=True):
+    def begin(self, *, initialized=True):
         """The handshake of the older era."""
         self.say(request(0, "initialize", protocolVersion="2025-11-25")).deliver()
-        self.reply(hello(tells=tells))
+        self.reply(hello())
         if initialized:
             self.say(INITIALIZED)
         self.deliver()
@@ -116,11 +112,11 @@ def test_lines_go_through_unchanged_and_in_order():
 
 
 def test_the_next_daemon_is_greeted_as_the_first_one_was():
-    session = Session().begin(tells=False)
+    session = Session().begin()
     session.restart().say(request(5))
     assert session.relay.state is State.GREETING
     assert session.deliver() == [PREFACE, request(0, "initialize", protocolVersion="2025-11-25")]
-    session.reply(hello(tells=False))
+    session.reply(hello())
     assert session.deliver() == [INITIALIZED, request(5)]
     session.reply(answer(5, isError=False))
     assert session.heard() == [answer(5, isError=False)]
@@ -150,7 +146,7 @@ def test_a_probe_that_was_refused_is_not_the_handshake():
     session = Session().say(request("p", "server/discover"))
     session.reply({"jsonrpc": "2.0", "id": "p", "error": {"code": -32601, "message": "no"}})
     session.deliver()
-    session.begin(tells=False).restart()
+    session.begin().restart()
     assert session.deliver() == [PREFACE, request(0, "initialize", protocolVersion="2025-11-25")]
 
 
@@ -164,11 +160,11 @@ def test_a_handshake_in_flight_is_sent_again_and_answered_once():
 
 
 def test_what_the_client_says_between_the_daemons_completes_its_handshake():
-    session = Session().begin(initialized=False, tells=False)
+    session = Session().begin(initialized=False)
     session.relay.on_disconnected()
     session.say(INITIALIZED).link()
     session.deliver()
-    session.reply(hello(tells=False))
+    session.reply(hello())
     assert session.deliver() == [INITIALIZED]
 
 
@@ -190,12 +186,12 @@ def test_a_daemon_that_does_not_continue_the_session_ends_it(reply):
 
 
 def test_every_daemon_that_is_lost_during_its_greeting_is_followed_by_another():
-    session = Session().begin(tells=False).restart().say(request(5))
+    session = Session().begin().restart().say(request(5))
     for _ in range(20):
         assert len(session.deliver()) == 2
         session.restart()
     session.deliver()
-    session.reply(hello(tells=False))
+    session.reply(hello())
     assert session.deliver() == [INITIALIZED, request(5)]
     assert session.heard() == []
 
@@ -204,29 +200,29 @@ def test_every_daemon_that_is_lost_during_its_greeting_is_followed_by_another():
 
 
 def test_a_call_that_the_daemon_had_is_answered_and_never_sent_again():
-    session = Session().begin(tells=False).say(request(5), request("6"))
+    session = Session().begin().say(request(5), request("6"))
     session.deliver()
     session.restart()
     first, second = session.heard()
     assert is_refused(first, 5, done="unknown", words="call again")
     assert is_refused(second, "6", done="unknown", words="restarted")
     session.deliver()
-    session.reply(hello(tells=False))
+    session.reply(hello())
     assert session.deliver() == [INITIALIZED]
 
 
 def test_a_call_that_the_daemon_did_not_have_whole_is_sent_to_the_next_one():
-    session = Session().begin(tells=False).say(request(5))
+    session = Session().begin().say(request(5))
     session.deliver(len(line(request(5))) - 2)
     session.restart()
     assert session.heard() == []
     session.deliver()
-    session.reply(hello(tells=False))
+    session.reply(hello())
     assert session.deliver() == [INITIALIZED, request(5)]
 
 
 def test_a_call_of_which_only_the_line_end_is_missing_counts_as_received():
-    session = Session().begin(tells=False).say(line(request(5)).replace(b"\n", b" \r\n"))
+    session = Session().begin().say(line(request(5)).replace(b"\n", b" \r\n"))
     session.deliver(len(line(request(5))) - 1)
     session.restart()
     (refused,) = session.heard()
@@ -235,11 +231,11 @@ def test_a_call_of_which_only_the_line_end_is_missing_counts_as_received():
 
 @every_row("method", ["tools/list", "ping", "resources/list", "prompts/list"])
 def test_a_question_that_changes_nothing_is_asked_again_unseen(method):
-    session = Session().begin(tells=False).say(request(5, method))
+    session = Session().begin().say(request(5, method))
     session.deliver()
     session.restart()
     session.deliver()
-    session.reply(hello(tells=False))
+    session.reply(hello())
     assert session.deliver() == [INITIALIZED, request(5, method)]
     session.reply(answer(5))
     assert session.heard() == [answer(5)]
@@ -277,17 +273,6 @@ def test_messages_of_the_daemon_that_answer_nothing_leave_requests_open():
     assert is_refused(refused, 5, done="unknown", words="call again")
 
 
-def test_a_batch_in_flight_is_answered_as_a_batch():
-    session = Session().begin().say([request(5), INITIALIZED, request("ä", "ping"), request(6)])
-    session.deliver()
-    session.reply([answer("ä")])
-    session.heard()
-    session.restart()
-    ((first, second),) = session.heard()
-    assert is_refused(first, 5, done="unknown", words="call again")
-    assert is_refused(second, 6, done="unknown", words="call again")
-
-
 def test_calls_are_told_why_the_daemon_closed_the_connection():
     session = Session().begin().say(request(5))
     session.deliver()
@@ -303,7 +288,7 @@ def test_calls_are_told_why_the_daemon_closed_the_connection():
 
 
 def away():
-    session = Session().begin(tells=False)
+    session = Session().begin()
     session.relay.on_disconnected()
     return session
 
@@ -317,7 +302,7 @@ def test_what_waits_is_refused_when_no_daemon_comes():
     assert is_refused(second, 'a\n"ä😀', done="no", words="memd was stopped")
     assert not session.relay.has_waiting
     session.link().deliver()
-    session.reply(hello(tells=False))
+    session.reply(hello())
     assert session.deliver() == [INITIALIZED]
 
 
@@ -329,16 +314,16 @@ def test_only_so_many_requests_wait():
 
 
 def test_only_so_many_bytes_wait():
-    half = WAITING_BYTES_MAX // 2
-    session = away().say(request(1, text="x" * half), request(2, text="x" * half), request(3))
-    assert [one["id"] for one in session.heard()] == [2]
+    third = "x" * (WAITING_BYTES_MAX // 3)
+    session = away().say(*(request(number, text=third) for number in (1, 2, 3)), request(4))
+    assert [one["id"] for one in session.heard()] == [3]
 
 
 def test_a_cancelled_request_waits_no_longer():
     cancel = {"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": 5}}
     session = away().say(request(5), cancel).link()
     session.deliver()
-    session.reply(hello(tells=False))
+    session.reply(hello())
     assert session.deliver() == [INITIALIZED]
     assert session.heard() == []
 
@@ -347,7 +332,7 @@ def test_notifications_and_answers_to_the_last_daemon_are_not_told_to_the_next_o
     progress = {"jsonrpc": "2.0", "method": "notifications/progress", "params": {}}
     session = away().say(progress, answer(9), {"jsonrpc": "2.0", "id": 8, "error": {}}).link()
     session.deliver()
-    session.reply(hello(tells=False))
+    session.reply(hello())
     assert session.deliver() == [INITIALIZED]
 
 
@@ -390,44 +375,6 @@ def test_an_error_without_an_id_that_is_no_refusal_is_passed_on():
     assert session.heard() == [told]
 
 
-# ── The tools of the next daemon ─────────────────────────────────────────────────────────────────
-
-
-def listed(session, tools):
-    """Let the next daemon be asked for its tools, and answer."""
-    session.restart().deliver()
-    session.reply(hello())
-    *_, asked = session.deliver()
-    assert asked["method"] == "tools/list"
-    session.reply(answer(asked["id"], tools=tools))
-    return session.heard()
-
-
-def test_the_client_is_told_once_when_the_tools_have_changed():
-    session = Session().begin().say(request(1, "tools/list")).reply(answer(1, tools=TOOLS))
-    session.deliver()
-    session.heard()
-    assert listed(session, TOOLS) == []
-    assert listed(session, TOOLS[:1]) == [CHANGED]
-    assert listed(session, TOOLS[:1]) == []
-    assert listed(session, TOOLS) == [CHANGED]
-
-
-def test_a_client_that_was_not_promised_it_is_not_told():
-    session = Session().begin(tells=False).say(request(1, "tools/list"))
-    session.reply(answer(1, tools=TOOLS)).deliver()
-    session.restart().deliver()
-    session.reply(hello())
-    assert session.deliver() == [INITIALIZED]
-
-
-def test_a_client_that_never_asked_for_the_tools_is_not_told():
-    session = Session().begin().restart()
-    session.deliver()
-    session.reply(hello())
-    assert session.deliver() == [INITIALIZED]
-
-
 # ── Lines ────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -447,34 +394,19 @@ def test_a_line_that_is_too_long_is_not_kept_and_the_next_one_is():
     lines = [one for at in range(0, len(first), 999) for one in cutter.feed(first[at : at + 999])]
     assert lines == []
     long, short = cutter.feed(b"\nshort\n")
-    assert isinstance(long, LongLine)
-    assert long.head.startswith(b"a" * 50 + b"b")
-    assert long.tail.endswith(b"b" + b"c" * 50)
-    assert len(long.head) + len(long.tail) < 2_000
+    assert long == first[:101] + b"\n"
     assert short == b"short\n"
 
 
-@every_row(
-    ("head", "tail", "number"),
-    [
-        ('{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"text":"', '"}}', 7),
-        ('{"jsonrpc":"2.0","id":"s-7","method":"tools/call","params":{"text":"', '"}}', "s-7"),
-        ('{"method":"tools/call","params":{"text":"', '"},"jsonrpc":"2.0","id":7} \r', 7),
-        ('{"method":"tools/call","params":{"id":8,"text":"', '"},"jsonrpc":"2.0","id":"x"}', "x"),
-        ('{"method":"tools/call","params":{"id":8,"text":"', '","id":9}}', None),
-        ("", '"id":', None),
-    ],
-)
-def test_a_request_that_is_too_long_is_refused_by_its_id(head, tail, number):
-    cutter = LineCutter(limit=1_000)
-    (long,) = cutter.feed(f"{head}{'x' * 5_000}{tail}\n".encode())
+def test_a_request_that_is_too_long_is_refused_and_not_passed_on():
     session = Session()
-    session.relay.take_client_line(long)
+    session.relay.take_client_line(b"x" * (LINE_BYTES_MAX + 1) + b"\n")
     (refused,) = session.heard()
-    assert refused["id"] == number
     assert refused["error"]["code"] == INVALID_REQUEST
     assert "send less at once" in refused["error"]["message"]
-    assert session.deliver() == [PREFACE]
+    longest = line({"method": "x", "text": "y" * LINE_BYTES_MAX})[-LINE_BYTES_MAX - 1 :]
+    session.relay.take_client_line(longest)
+    assert session.relay.to_daemon.endswith(longest)
 
 
 def test_nothing_is_kept_of_lines_that_were_answered():

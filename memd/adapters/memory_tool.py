@@ -19,7 +19,7 @@ documentation; secrets are redacted as everywhere.
 import posixpath
 import re
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, NoReturn
 
 from memd.client import Client
 from memd.errors import MemdError
@@ -62,13 +62,11 @@ class MemoryFiles:
         if (text := files.get(path)) is not None:
             first, last = lines or (1, -1)
             rows = list(enumerate(text.split("\n"), 1))[max(first, 1) - 1 :]
-            numbered = [
-                f"{number:6}\t{row}" for number, row in rows if last == -1 or number <= last
-            ]
+            numbered = (f"{n:6}\t{row}" for n, row in rows if last == -1 or n <= last)
             return "\n".join([f"Here's the content of {path} with line numbers:", *numbered])
         below = [name for name in files if name.startswith(f"{path}/")]
         if not below and path != ROOT:
-            raise _missing(path)
+            _fail_missing(path)
         depth = path.count("/") + _LEVELS
         sizes = {f"{posixpath.dirname(name)}/": 0 for name in below}
         sizes |= {name: len(files[name].encode()) for name in below}
@@ -79,12 +77,7 @@ class MemoryFiles:
 
     def create(self, path: str, text: str) -> str:
         """Create a file."""
-        path, files = _check_own(path), self._read_files()
-        if path in files:
-            raise ToolError(f"Error: File {path} already exists")
-        if any(name.startswith(f"{path}/") or path.startswith(f"{name}/") for name in files):
-            raise ToolError(f"Error: {path} is a directory, or lies below a file")
-        self._write(path, text)
+        self._write(path := self._find_free(path), text)
         return f"File created successfully at: {path}"
 
     def str_replace(self, path: str, old: str, new: str) -> str:
@@ -94,9 +87,7 @@ class MemoryFiles:
         rows = [text.count("\n", 0, one.start()) + 1 for one in found]
         if len(rows) != 1:
             where = f"lines {', '.join(map(str, rows))}" if rows else "no line"
-            raise ToolError(
-                f"No replacement was performed: `{old}` must be once in {path}, not in {where}."
-            )
+            raise ToolError(f"No replacement was performed: `{old}` must be once, not in {where}.")
         self._write(path, text.replace(old, new))
         snippet = self.view(path, [rows[0] - 2, rows[0] + 2 + new.count("\n")]).split("\n", 1)[-1]
         return f"The memory file has been edited.\n{snippet}"
@@ -106,9 +97,7 @@ class MemoryFiles:
         path, old = self._read_own(path)
         rows = old.removesuffix("\n").split("\n")
         if not 0 <= line <= len(rows):
-            raise ToolError(
-                f"Error: Invalid `insert_line` {line}: not in the range [0, {len(rows)}]."
-            )
+            raise ToolError(f"Error: Invalid `insert_line` {line}: not in [0, {len(rows)}].")
         rows.insert(line, text.removesuffix("\n"))
         self._write(path, "\n".join(rows) + "\n")
         return f"The file {path} has been edited."
@@ -121,31 +110,30 @@ class MemoryFiles:
 
     def rename(self, old_path: str, new_path: str) -> str:
         """Rename a file or a directory."""
-        new_path, files = _check_own(new_path), self._read_files()
-        if any(
-            f"{one}/".startswith(f"{other}/")
-            for name in files
-            for one, other in ((name, new_path), (new_path, name))
-        ):
-            raise ToolError(f"Error: The destination {new_path} already exists")
+        new_path = self._find_free(new_path)
         for name, text in self._find_own(old_path).items():
             self._write(new_path + name.removeprefix(_check_path(old_path)), text)
             self._write(name, text, expires_at=1)
         return f"Successfully renamed {old_path} to {new_path}"
 
+    def _find_free(self, path: str) -> str:
+        """Return a path at which a file can be made."""
+        path = _check_own(path)
+        for name in self._read_files():
+            if f"{name}/".startswith(f"{path}/") or path.startswith(f"{name}/"):
+                raise ToolError(
+                    f"Error: {path} already exists, is a directory, or lies below a file"
+                )
+        return path
+
     def _read_own(self, path: str) -> tuple[str, str]:
         path = _check_own(path)
-        if (text := self._read_files().get(path)) is None:
-            raise _missing(path)
-        return path, text
+        return path, self._find_own(path).get(path) or _fail_missing(path)
 
     def _find_own(self, path: str) -> dict[str, str]:
-        path = _check_own(path)
-        every = self._read_files().items()
-        found = {name: text for name, text in every if name == path or name.startswith(f"{path}/")}
-        if not found:
-            raise _missing(path)
-        return found
+        every, path = self._read_files().items(), _check_own(path)
+        found = {name: text for name, text in every if f"{name}/".startswith(f"{path}/")}
+        return found or _fail_missing(path)
 
     def _read_files(self) -> dict[str, str]:
         """Return all files: path → text."""
@@ -169,15 +157,10 @@ class MemoryFiles:
         slot = {"title": title, "topic_key": path, "source": SOURCE, **more}
         asked = {"memories": [{**self._scope, "text": text, **slot}]}
         done = self._call("memd/remember", asked)["remembered"][0]
-        kept = (
-            self._read_files().get(path, "")
-            if done["outcome"] == "duplicate" and not more
-            else text
-        )
+        is_known = done["outcome"] == "duplicate" and not more
+        kept = self._read_files().get(path, "") if is_known else text
         if kept.split() != text.split() and "[REDACTED" not in kept:
-            raise ToolError(
-                f"Error: {path} is not changed: the new text says the same in other signs."
-            )
+            raise ToolError(f"Error: {path} is not changed: the same is said in other signs.")
 
     def _call(self, method: str, params: Mapping[str, Any]) -> Any:
         try:
@@ -190,8 +173,8 @@ def _is_file(memory: Mapping[str, Any]) -> bool:
     return (memory["topic_key"] or "").startswith(f"{ROOT}/")
 
 
-def _missing(path: str) -> ToolError:
-    return ToolError(f"The path {path} does not exist. Please provide a valid path.")
+def _fail_missing(path: str) -> NoReturn:
+    raise ToolError(f"The path {path} does not exist. Please provide a valid path.")
 
 
 def _check_path(path: str) -> str:

@@ -171,29 +171,19 @@ def import_export(file: Path, *, dry_run: bool) -> None:
     size = 0 if is_stdin else file.stat().st_size
     with staging_vault(daemon_call.paths().database, now) as (vault, name):
         with show_progress() as progress, source as lines:
-            staged = archive.stage_export(
+            counts = archive.stage_export(
                 lines, vault, redact, lambda done: progress(str(file), done, max(size, done))
             )
-        counts, left = staged.counts, [*_format_newer(staged.newer)]
-        result: dict[str, Any] = {"read": counts, "newer": staged.newer}
+        result: dict[str, Any] = {"read": counts}
         if dry_run:
             line = f"would read {format_totals(counts)}; the file is complete"
-            print_result(result, [line, *left])
+            print_result(result, [line])
             return
         commit_staging(vault)
         with waiting("merging"):
             merged = daemon_call.call("memd/import/vault", daemon_call.LONG_S, staged=name)
-    said = [f"read {format_totals(counts)}", *_format_merged(merged), *left]
+    said = [f"read {format_totals(counts)}", *_format_merged(merged)]
     print_result({**result, **merged}, said)
-
-
-def _format_newer(newer: dict[str, int]) -> Iterator[str]:
-    if newer:
-        kinds = ", ".join(
-            f"{count} {output.one_line(what)}" for what, count in sorted(newer.items())
-        )
-        yield f"left in the file: {kinds}"
-        yield "only a newer memd understands these: keep the file, update memd, and import it again"
 
 
 def _format_merged(merged: dict[str, Any]) -> Iterator[str]:

@@ -12,7 +12,7 @@ not within a longer word. `"a phrase"` is words that follow each other, `art*` a
 import functools
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -33,15 +33,15 @@ _INVISIBLE = dict.fromkeys((0xAD, 0x200B, 0x200C, 0x200D, 0x2060, 0xFE0E, 0xFE0F
 }
 """What is left out before texts are compared; a curly apostrophe becomes a straight one."""
 _HAS_INVISIBLE = compile_unicode_lazily(f"[{''.join(map(chr, _INVISIBLE))}]")
-_UNSPACED = compile_unicode_lazily(
-    r"[\p{Han}\p{Hiragana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}々〆〇]"
-)
+_UNSPACED = r"[\p{Han}\p{Hiragana}\p{Hangul}\p{Thai}\p{Lao}\p{Khmer}\p{Myanmar}々〆〇]"
 """Scripts in which a word has no visible end."""
-_KATAKANA = compile_unicode_lazily(r"[\p{Katakana}ー]")
+_KATAKANA = r"[\p{Katakana}ー]"
+_LETTER = r"\p{L}\p{M}\p{N}"
+"""What belongs to words, for a set: letters, digits, and marks on them."""
+_IDENTIFIER_BORDER = r"(?-i:(?<=[0-9])(?=[A-Za-z])|(?<=[A-Za-z])(?=[0-9])|(?<=[a-z])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z]))"
+"""`get|User`, `HTTP|Server`, `Server|2`."""
 _SEPARATOR = r"[^\p{L}\p{M}\p{N}\x00]+"
 """What may stand between two words of a phrase; a NUL stands between two texts."""
-_JOINTS = "-."
-"""What joins words to a longer name."""
 _LETTERS_AFTER_APOSTROPHE_MIN = 3
 """`O'Brien` contains `Brien`, but `don't` contains neither `don` nor `t`."""
 
@@ -56,13 +56,8 @@ class WantedTerm:
 
     @property
     def pattern(self) -> "regex.Pattern[str]":
-        """Finds every place where the letters stand, within longer words too."""
-        return _compile_pattern(self.parts)
-
-    @property
-    def is_identifier_part(self) -> bool:
-        """Return whether the parts of identifiers count as this word; not if the word has parts itself."""
-        return len(self.parts) == 1 and len(split_identifier(self.parts[0])) == 1
+        """Finds every place where it stands as a word."""
+        return _compile_pattern(self)
 
     @property
     def has_accents(self) -> bool:
@@ -111,28 +106,16 @@ class WantedWords:
         )
 
     def _finds_term(self, term: WantedTerm, text: str) -> bool:
-        is_part = term.is_identifier_part
-        return any(
-            _begins_word(text, start, end, is_part)
-            and (term.is_prefix or _ends_word(text, start, end, is_part))
-            for start, end in self._find_places(term, text)
-        )
-
-    def _find_places(self, term: WantedTerm, text: str) -> Iterator[tuple[int, int]]:
-        """Yield where the letters of a term stand, except within names."""
-        within: list[tuple[int, int]] = []
         folded = text.casefold()
+        within: list[tuple[int, int]] = []
         # Folding can only lengthen a text, so equal lengths mean that each character has kept its place.
-        is_aligned = len(folded) == len(text)
-        if self.names and is_aligned:
-            within = [span for name in self.names for span in _spans_of(name, folded)]
-        if is_aligned and len(term.parts) == 1:
-            found = _spans_of(term.parts[0].casefold(), folded)
-        else:
-            found = (match.span() for match in term.pattern.finditer(text, overlapped=True))
-        for start, end in found:
-            if not any(a <= start and end <= b for a, b in within):
-                yield start, end
+        if self.names and len(folded) == len(text):
+            named = (re.finditer(re.escape(name), folded) for name in self.names)
+            within = [match.span() for found in named for match in found]
+        return any(
+            not any(a <= match.start() and match.end() <= b for a, b in within)
+            for match in term.pattern.finditer(text, overlapped=True)
+        )
 
 
 def parse_wanted_words(query: str) -> WantedWords:
@@ -176,11 +159,46 @@ def _trim(piece: str) -> str:
 
 
 @functools.lru_cache(maxsize=64)
-def _compile_pattern(parts: tuple[str, ...]) -> "regex.Pattern[str]":
+def _compile_pattern(term: WantedTerm) -> "regex.Pattern[str]":
     import regex  # noqa: PLC0415  # two megabytes, for what most daemons are never asked
 
-    escaped = _SEPARATOR.join(regex.escape(part) for part in parts)
-    return regex.compile(escaped, regex.IGNORECASE | regex.FULLCASE | regex.VERSION1)
+    whole = "".join(term.parts)
+    is_literal = regex.search(rf"[^{_LETTER}_']", whole) is not None
+    is_part = len(term.parts) == 1 and len(split_identifier(whole)) == 1
+    border = _make_border(len(whole), is_part=is_part)
+    joined = rf"(?<![{_LETTER}][-.])" if is_literal else ""
+    before = after = ""
+    if regex.match(rf"[{_LETTER}]", whole[0]):
+        # `cache=1` is not in `no-cache=1`, but `open` is in `half-open`; `5` is not in `1.5`.
+        short = rf"(?<![{_LETTER}]')" if len(whole) < _LETTERS_AFTER_APOSTROPHE_MIN else ""
+        before = rf"(?:\A|{border})" + joined + short + (r"(?<!\d\.)" if whole[0].isdigit() else "")
+    else:
+        # `-5` is not in `10-5`, `.env` not in `prod.env`, `==` not in `===`; a path is in a longer one.
+        before = f"(?<!{regex.escape(whole[0])})"
+        before += "" if whole[0] in "/\\" else f"(?<![{_LETTER}])"
+    if term.is_prefix:
+        after = ""
+    elif regex.match(rf"[{_LETTER}]", whole[-1]):
+        # Of what an apostrophe follows, only a genitive is a word of its own; `C` is not in `C++`.
+        after = rf"{border}(?!'(?!s(?![{_LETTER}]))[{_LETTER}])(?![+#](?![{_LETTER}]))"
+        # `--force` is not in `--force-with-lease`, `1.5` not in `1.5.2`.
+        after += rf"(?![-.][{_LETTER}])" if is_literal else ""
+        after += r"(?!\.\d)" if whole[-1].isdigit() else ""
+    else:
+        after = f"(?!{regex.escape(whole[-1])})"
+    escaped = _SEPARATOR.join(regex.escape(part) for part in term.parts)
+    flags = regex.IGNORECASE | regex.FULLCASE | regex.VERSION1
+    return regex.compile(before + escaped + after, flags)
+
+
+def _make_border(length: int, *, is_part: bool) -> str:
+    """Make the pattern of a place at which a word of so many characters may begin or end; `is_part`: within identifiers, too."""
+    ends = [f"(?<![{_LETTER}])", f"(?![{_LETTER}])"]
+    ends += [f"(?<={one})(?!{one})|(?<!{one})(?={one})" for one in (_UNSPACED, _KATAKANA)]
+    if length > 1:
+        # One character alone says too little, within a run of them.
+        ends += [f"(?<={_UNSPACED})(?={_UNSPACED})", *([_IDENTIFIER_BORDER] if is_part else [])]
+    return rf"(?:{'|'.join(ends)})(?!\p{{M}})" + ("" if is_part else "(?<!_)(?!_)")
 
 
 @functools.lru_cache(maxsize=64)
@@ -212,93 +230,3 @@ def _base_of(character: str) -> str:
     base = unicodedata.normalize("NFD", character)
     is_latin = len(base) > 1 and base[0].isascii() and base[0].isalpha()
     return base[0] if is_latin else character
-
-
-def _spans_of(name: str, text: str) -> Iterator[tuple[int, int]]:
-    start = text.find(name)
-    while start >= 0:
-        yield start, start + len(name)
-        start = text.find(name, start + 1)
-
-
-# ── Where words begin and end ──────────────────────────────────────────────────────────────────
-
-
-def _begins_word(text: str, start: int, end: int, is_part: bool) -> bool:
-    if start == 0:
-        return True
-    before, first = text[start - 1], text[start]
-    if not _is_letter(first):
-        # `-5` is not in `10-5`, `.env` not in `prod.env`, `==` not in `===`; a path is in a longer one.
-        is_path = first in "/\\"
-        return before != first and (is_path or not _is_letter(before))
-    if before == "'" and start > 1 and _is_letter(text[start - 2]):
-        return end - start >= _LETTERS_AFTER_APOSTROPHE_MIN
-    if before == "." and start > 1 and first.isdigit() and text[start - 2].isdigit():
-        return False
-    if before in _JOINTS and start > 1 and _is_letter(text[start - 2]):
-        # `cache=1` is not in `no-cache=1`, but `open` is in `half-open`.
-        return not _is_literal(text[start:end])
-    return _is_border(text, start, end - start, is_part)
-
-
-def _ends_word(text: str, start: int, end: int, is_part: bool) -> bool:
-    if end == len(text):
-        return True
-    last, after = text[end - 1], text[end]
-    if not _is_letter(last):
-        return after != last
-    following = text[end + 1 : end + 2]
-    if after == "'" and _is_letter(following):
-        # Of what an apostrophe follows, only a genitive is a word of its own.
-        return following in "sS" and not _is_letter(text[end + 2 : end + 3])
-    is_in_number = after == "." and last.isdigit() and following.isdigit()
-    if is_in_number or (after in "+#" and not _is_letter(following)):
-        return False  # `C` is not in `C++`, `1.5` not in `1.5.2`
-    if after in _JOINTS and _is_letter(following):
-        # `--force` is not in `--force-with-lease`, `.env` not in `.env.local`.
-        return not _is_literal(text[start:end])
-    return _is_border(text, end, end - start, is_part)
-
-
-def _is_literal(text: str) -> bool:
-    """Return whether a text is more than a word or a phrase of words."""
-    return not all(_is_letter(one) or one in "_'" or one.isspace() for one in text)
-
-
-def _is_letter(character: str) -> bool:
-    """Return whether a character belongs to words: a letter, a digit, or a mark on one."""
-    return character != "" and (character.isalnum() or unicodedata.category(character)[0] == "M")
-
-
-def _is_border(text: str, at: int, length: int, is_part: bool) -> bool:
-    """Return whether a word of `length` characters may begin or end between two characters of a text.
-
-    `is_part`: whether it may be a part of an identifier.
-    """
-    left, right = text[at - 1], text[at]
-    if unicodedata.category(right)[0] == "M":
-        return False
-    if "_" in {left, right}:
-        return is_part
-    if not (_is_letter(left) and _is_letter(right)):
-        return True
-    is_unspaced = bool(_UNSPACED.match(left)), bool(_UNSPACED.match(right))
-    if any(is_unspaced):
-        # One character alone says too little, within a run of them.
-        return length > 1 or not all(is_unspaced)
-    if bool(_KATAKANA.match(left)) != bool(_KATAKANA.match(right)):
-        return True
-    is_ascii = left.isascii() and right.isascii()
-    return is_part and is_ascii and length > 1 and _is_identifier_border(text, at)
-
-
-def _is_identifier_border(text: str, at: int) -> bool:
-    """Return whether an identifier is split here: `get|User`, `HTTP|Server`, `Server|2`."""
-    left, right = text[at - 1], text[at]
-    if left.isdigit() != right.isdigit():
-        return True
-    if left.islower() and right.isupper():
-        return True
-    is_last_capital = left.isupper() and right.isupper() and text[at + 1 : at + 2].islower()
-    return is_last_capital and text[at + 1 : at + 2].isascii()

@@ -58,7 +58,6 @@ REST_S = 60.0
 _EAGER_TRIALS = 8
 """Trials of a server that does not answer, some twenty seconds of them, before it is tried for those who ask only."""
 _DESCRIBE_TIMEOUT_S = 2.0
-_SECOND_REQUEST_S, _SECOND_REQUEST_TIMEOUT_S = 1.0, 3.0
 _LATE_SHARE = 1 / 3
 """A query that its caller cancelled after this share of its deadline counts as late."""
 _WAIT_FOR_QUERIES_MAX_S = 1.0
@@ -393,7 +392,7 @@ class RemoteEmbedder:
         dimensions = min(cut or served.dimensions, served.dimensions)
         if self._embedder and chosen == self._chosen:
             dimensions = self._embedder.space.dimensions
-        raw = await self._embed_first(chosen.provider, prefixes_of(served.model)[1] + HARMLESS_TEXT)
+        raw = await chosen.provider.embed([prefixes_of(served.model)[1] + HARMLESS_TEXT])
         rows = validate_vectors(raw, 1, cut=cut, dimensions=dimensions)
         if isinstance(rows, TextsRefused):
             raise EngineFailed(f"the model gives no usable vectors: {rows.reason}")
@@ -409,38 +408,6 @@ class RemoteEmbedder:
     def _wake_all(self) -> None:
         for wake in self._ready_callbacks:
             wake()
-
-    async def _embed_first(self, provider: Provider, text: str) -> object:
-        """Return the first reply: of one patient request, or of short ones that are repeated beside it.
-
-        Loading a model may take a minute, and cancelling the request stops it; but a server that has
-        recovered may never answer an older request.
-        """
-        found: list[object] = []
-
-        async def request_once(scope: anyio.CancelScope) -> None:
-            try:
-                found.append(await provider.embed([text]))
-            except EngineFailed as error:
-                found.append(error)
-            scope.cancel()
-
-        async def request_repeatedly(scope: anyio.CancelScope) -> None:
-            while True:
-                await anyio.sleep(_SECOND_REQUEST_S)
-                with (
-                    anyio.move_on_after(_SECOND_REQUEST_TIMEOUT_S),
-                    contextlib.suppress(EngineFailed),
-                ):
-                    found.append(await provider.embed([text]))
-                    scope.cancel()
-
-        async with anyio.create_task_group() as group:
-            group.start_soon(request_once, group.cancel_scope)
-            group.start_soon(request_repeatedly, group.cancel_scope)
-        if isinstance(found[0], EngineFailed):
-            raise found[0]
-        return found[0]
 
     async def _embed_in_pieces(self, embedder: BatchEmbedder, texts: Sequence[str]) -> Vectors:
         rows: list[Vectors] = []

@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 import anyio.to_thread
 import mcp.types as t
-from mcp.server.lowlevel import NotificationOptions, Server
+from mcp.server.lowlevel import Server
 from mcp.shared.exceptions import MCPError
 from mcp.shared.message import ServerMessageMetadata, SessionMessage
 
@@ -436,8 +436,7 @@ class McpSession:
             await self._server.run(
                 self._server_reads,
                 self._server_writes,
-                # Not this connection, but the stdio proxy tells the client, when another daemon has other tools.
-                self._server.create_initialization_options(NotificationOptions(tools_changed=True)),
+                self._server.create_initialization_options(),
             )
 
     async def handle(self, call: Call) -> None:

@@ -185,10 +185,6 @@ ROW_NODES = frozenset({"summary", "event", "session"})
 """Kinds of graph nodes that are rows, so that an edge names them by uid or key."""
 
 
-_REFERENCES = frozenset({"project", "session", "newer", "older", "summary", "one", "other"})
-"""Fields that name another record."""
-
-
 def split_record(kind: str, fields: Mapping[str, Any]) -> tuple[Fields, Fields]:
     """Split a record into (the fields that this memd knows, the others)."""
     known = EXPORT_SCHEMA[kind].fields
@@ -196,13 +192,6 @@ def split_record(kind: str, fields: Mapping[str, Any]) -> tuple[Fields, Fields]:
         {name: value for name, value in fields.items() if name in known},
         {name: value for name, value in fields.items() if name not in known},
     )
-
-
-def find_references(kind: str, fields: Mapping[str, Any]) -> list[str]:
-    """The names of the records that a record refers to."""
-    if kind == "edge":
-        return [str(fields[end]) for end in ("from", "to") if fields[f"{end}_kind"] in ROW_NODES]
-    return [str(fields[name]) for name in _REFERENCES & fields.keys() if fields[name] is not None]
 
 
 def check_record(kind: str, fields: Mapping[str, Any]) -> None:

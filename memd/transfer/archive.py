@@ -24,7 +24,6 @@ from memd.store.export_rows import (
     EXPORT_SCHEMA,
     VaultRecords,
     check_record,
-    find_references,
     redact_record,
 )
 from memd.store.import_rows import RecordImporter
@@ -41,6 +40,7 @@ IMPORT_RULE = "vault-import"
 _SAME_TOPIC = "same topic key in two vaults that became one"
 _HEADER = "memd-export"
 _END = "end"
+_TOO_NEW = "a newer memd wrote this; update memd, then import it again"
 _NO_EXPORT = "this is not a memd export: it does not begin with its header"
 
 RedactValue = Callable[[Any], Any]
@@ -62,20 +62,8 @@ class MergeResult:
     """Memories that are superseded from now on: both vaults had a value of their topic key."""
 
 
-@dataclass(frozen=True, slots=True)
-class StagedExport:
-    """Counts of an export's records: kind of record → how many were staged."""
-
-    counts: dict[str, int]
-    newer: dict[str, int]
-    """What only a newer memd understands, in a few words → how many records of it were left in the file."""
-
-
 class ExportReader:
-    """Takes the lines of one export, in order, and returns its records. Raises only BadRequest.
-
-    RecordTooNew for a record that a newer memd wrote: the lines after it can be read.
-    """
+    """Takes the lines of one export, in order, and returns its records. Raises only BadRequest."""
 
     def __init__(self) -> None:
         self._hash = hashlib.sha256()
@@ -83,8 +71,6 @@ class ExportReader:
         self._announced: Any = None
         self._has_ended = False
         self._kinds_to_come = list(EXPORT_SCHEMA)
-        self.is_newer = False
-        """Whether a newer memd wrote the file, so that a record that seems wrong is one that is too new."""
 
     def feed(self, line: bytes) -> tuple[str, Fields] | None:
         """Return the record on this line as (kind, fields); None for header and end."""
@@ -108,10 +94,8 @@ class ExportReader:
         self._counts[kind] += 1
         try:
             check_record(kind, fields)
-        except RecordTooNew:
-            raise
-        except BadRequest as error:
-            raise RecordTooNew(error.message) if self.is_newer else error from None
+        except RecordTooNew as error:
+            raise BadRequest(f"{error.message}: {_TOO_NEW}") from None
         if kind not in self._kinds_to_come:
             raise BadRequest(f"a {kind} after what may refer to it: records are out of order")
         self._kinds_to_come = self._kinds_to_come[self._kinds_to_come.index(kind) :]
@@ -132,10 +116,9 @@ class ExportReader:
         if isinstance(counts, dict):
             counts = {**dict.fromkeys(ADDED_KINDS, 0), **counts}
         is_complete = isinstance(counts, dict) and counts.keys() >= EXPORT_SCHEMA.keys()
-        self.is_newer = (
-            type(version) is int and version > EXPORT_FORMAT and isinstance(counts, dict)
-        )
-        if not self.is_newer and (type(version) is not int or version < 1 or not is_complete):
+        if type(version) is int and version > EXPORT_FORMAT:
+            raise BadRequest(_TOO_NEW)
+        if type(version) is not int or version < 1 or not is_complete:
             raise BadRequest("the header is damaged")
         self._announced = counts
         self._hash.update(line)
@@ -231,61 +214,30 @@ def find_project(connection: Connection, project: str) -> Project:
 
 def stage_export(
     file: BinaryIO, tx: Connection, redact: RedactValue, progress: Callable[[int], None]
-) -> StagedExport:
-    """Put an export into an empty vault; what was staged, and what was left because it is too new.
+) -> dict[str, int]:
+    """Put an export into an empty vault; return the number of records of each kind.
 
     `progress` is called with the bytes read so far. Raises BadRequest with the number of the line.
     """
-    reader, stager = ExportReader(), _Stager(RecordImporter(tx, is_strict=True), redact)
+    reader, importer = ExportReader(), RecordImporter(tx, is_strict=True)
+    renamed = set[str]()
+    """Kinds of which two names that differ only in a secret may have become one."""
     number = done = 0
     try:
         while line := file.readline(EXPORT_LINE_BYTES_MAX + 1):
             number += 1
             done += len(line)
-            try:
-                if (record := reader.feed(line)) is not None:
-                    stager.stage(*record, is_newer=reader.is_newer)
-            except RecordTooNew as error:
-                stager.leave(error.message, _parse_line(line))
+            if (record := reader.feed(line)) is not None:
+                kind, fields = record
+                redacted = redact_record(kind, fields, redact)
+                renamed |= {kind} if redacted != fields else set()
+                importer.import_record(kind, redacted, may_repeat=kind in renamed)
             progress(done)
         number += 1
         reader.close()
     except BadRequest as error:
         raise BadRequest(f"line {number}: {error.message}. Nothing was imported.") from error
-    outcomes = stager.importer.outcomes
-    counts = {kind: outcomes[kind, "created"] for kind in EXPORT_SCHEMA}
-    return StagedExport(counts, dict(stager.newer))
-
-
-@dataclass(slots=True)
-class _Stager:
-    """Stages the records of one export, and leaves what is too new with everything that refers to it."""
-
-    importer: RecordImporter
-    redact: RedactValue
-    newer: Counter[str] = field(default_factory=Counter)
-    _left: set[str] = field(default_factory=set)
-    """The uids and keys of what was left."""
-    _renamed: set[str] = field(default_factory=set)
-    """Kinds of which two names that differ only in a secret may have become one."""
-
-    def stage(self, kind: str, fields: Fields, *, is_newer: bool) -> None:
-        if not self._left.isdisjoint(find_references(kind, fields)):
-            raise RecordTooNew(f"{kind} of what was left")
-        redacted = redact_record(kind, fields, self.redact)
-        if redacted != fields:
-            self._renamed.add(kind)
-        try:
-            self.importer.import_record(kind, redacted, may_repeat=kind in self._renamed)
-        except BadRequest as error:
-            raise RecordTooNew(error.message) if is_newer else error from None
-
-    def leave(self, what: str, fields: Fields) -> None:
-        """Leave a record in the file, and remember its name."""
-        self.newer[what] += 1
-        self._left.update(
-            one for name in ("uid", "key") if isinstance(one := fields.get(name), str) and one
-        )
+    return {kind: importer.outcomes[kind, "created"] for kind in EXPORT_SCHEMA}
 
 
 def merge_staged(tx: Connection, staged: str, now: int) -> MergeResult:

@@ -23,9 +23,14 @@ from typing import Any
 
 from memd import machine_text
 from memd.directories import is_below, is_directory_path
-from memd.models import BRANCH, BRANCH_CHARACTERS_MAX, COPY_ID, TITLE_EVENT
 from memd.transfer import claude_markup
-from memd.transfer.readers.base import TELL_BRANCH, ImportedPayload, SessionReader, read_object
+from memd.transfer.readers.base import (
+    ImportedPayload,
+    PayloadQueue,
+    SessionReader,
+    SessionWriter,
+    read_object,
+)
 from memd.transfer.readers.base import get_mapping as _get_mapping
 from memd.transfer.readers.base import get_text as _get_string
 from memd.transfer.record import parse_time_ms
@@ -65,19 +70,6 @@ _OTHER_TYPES = frozenset({
 
 
 @dataclass(frozen=True, slots=True)
-class _PendingText:
-    """A last text of the agent, or a command of the user, that the next lines confirm or discard."""
-
-    text: str
-    uuid: str | None
-    at: int | None
-    is_final: bool = False
-    prompt_id: str | None = None
-    copy_id: str | None = None
-    """The id of the agent's message, or the time of the user's message."""
-
-
-@dataclass(frozen=True, slots=True)
 class LinePlace:
     """The context of a transcript's line: its session, the time it was written (UTC ms), and the id of its turn."""
 
@@ -87,18 +79,10 @@ class LinePlace:
 
 
 @dataclass(slots=True)
-class _AgentThread:
+class _AgentThread(SessionWriter):
     """The session's own agent or one subagent, in the course of its turn."""
 
-    session: str
-    agent: str | None
-    agent_type: str = ""
-    prompt_id: str | None = None
-    is_private: bool = False
-    """Whether all of its prompt is private: then nothing of the turn is imported."""
-    last_text: _PendingText | None = None
-    """The agent's last text, while nothing has followed it."""
-    command: _PendingText | None = None
+    command: dict[str, Any] | None = None
     """The command typed last, while it is unknown whether an agent or the client answers it."""
 
 
@@ -126,15 +110,12 @@ class TranscriptReader(SessionReader):
     places: dict[int, LinePlace] = field(default_factory=dict)
     """Hash of a line's uuid → its place."""
     _threads: dict[tuple[str, str | None], _AgentThread] = field(default_factory=dict)
-    _calls: dict[str, tuple[str, Any]] = field(default_factory=dict)
-    """Tool use id → tool name and input, until the result is read."""
     _directories: dict[str, str] = field(default_factory=dict)
     """Session → its directory: an agent that changes it stays in the same project."""
     _early_titles: dict[str, list[tuple[str, str]]] = field(default_factory=dict)
     """Session → the titles (kind, title) that stand before its first line of conversation."""
     _branches: dict[str, str] = field(default_factory=dict)
     """Session → the git branch that its last line names."""
-    _has_private_turn: bool = False
     _compaction_trigger: str | None = None
     _session: str | None = None
     _typed_session: str | None = None
@@ -143,19 +124,21 @@ class TranscriptReader(SessionReader):
     """The hashes of the uuids of its lines."""
     _told: set[str] = field(default_factory=set)
     """Sessions with a line of conversation."""
-    _payloads: list[ImportedPayload] = field(default_factory=list)
-    """Those of the line that is read."""
 
     @property
     def _at(self) -> int | None:
         return self.queue.at
+
+    @property
+    def _has_private_turn(self) -> bool:
+        # A fork repeats the turn with other ids, which do not show that it is private.
+        return any(thread.has_private_turn for thread in self._threads.values())
 
     def feed(self, line: bytes | str) -> list[ImportedPayload]:
         """Return the payloads that this line completes."""
         raw = read_object(line, self.skipped)
         if raw is not None:
             self._read_record(raw)
-        self._queue_payloads()
         return self.queue.take()
 
     def finish(self, *, is_growing: bool = False) -> list[ImportedPayload]:
@@ -163,21 +146,12 @@ class TranscriptReader(SessionReader):
 
         Of a file that may still grow, only those that the client marked as ends.
         """
-        for thread in list(self._threads.values()):
-            if is_growing and thread.last_text is not None and not thread.last_text.is_final:
-                self.is_open = True
-                self.skipped["may not be the last word yet"] += 1
-            else:
-                self._end_turn(thread)
+        for thread in self._threads.values():
+            thread.finish(is_growing=is_growing)
+            self.is_open |= thread.is_open
         for session in list(self._early_titles):
             self._emit_early_titles(session)
-        self._queue_payloads()
         return self.queue.take_all()
-
-    def _queue_payloads(self) -> None:
-        for found in self._payloads:
-            self.queue.add(found)
-        self._payloads.clear()
 
     def _read_record(self, raw: Mapping[str, Any]) -> None:
         kind = _get_string(raw, "type")
@@ -211,15 +185,20 @@ class TranscriptReader(SessionReader):
                 claude_markup.message_text(content),
             )
             line = _ConversationLine(raw, message, blocks, text, thread)
-            (self._read_user if kind == "user" else self._read_assistant)(line)
-            if self._was_seen(raw):
-                self.skipped["copied from another session"] += 1
-                self._payloads.clear()
-                thread.last_text = thread.command = None
+            self._read_message(line)
         if (uuid := _get_string(raw, "uuid")) is not None:
             self.places.setdefault(
                 hash(uuid), LinePlace(thread.session, self._at, thread.prompt_id)
             )
+
+    def _read_message(self, line: _ConversationLine) -> None:
+        thread, is_copy = line.thread, self._was_seen(line.raw)
+        if is_copy:
+            self.skipped["copied from another session"] += 1
+            thread.queue = PayloadQueue(self.skipped)  # whose payloads nobody takes
+        (self._read_user if line.raw["type"] == "user" else self._read_assistant)(line)
+        if is_copy:
+            thread.queue, thread.last, thread.command = self.queue, None, None
 
     def _read_title(self, raw: Mapping[str, Any], title_kind: str, name: str) -> None:
         """Read what the client calls a session, or a conversation up to a line, maybe one of another file."""
@@ -253,8 +232,8 @@ class TranscriptReader(SessionReader):
         if self._has_private_turn:
             self.skipped["of a private turn"] += 1
             return
-        titled = _AgentThread(place.session, None, prompt_id=place.prompt_id)
-        self._emit_payload(titled, TITLE_EVENT, place.at, title=title, title_kind=title_kind)
+        titled = self._make_thread(place.session, prompt_id=place.prompt_id)
+        titled.add_title(title, title_kind, place.at)
 
     def _is_answer(self, raw: Mapping[str, Any], kind: str) -> bool:
         """Return whether a line is the answer of the session's own agent, or of the client, to what the user typed."""
@@ -277,7 +256,7 @@ class TranscriptReader(SessionReader):
         if raw.get("type") == "user" and not is_answer and raw.get("isSidechain") is not True:
             past = self._threads.get((self._typed_session or "", None))
             if past is not None and self._typed_session != named:
-                self._end_turn(past)
+                past.end_turn()
             self._typed_session = named
         directory = _get_string(raw, "cwd")
         if self._session is not None and directory is not None and is_directory_path(directory):
@@ -293,7 +272,7 @@ class TranscriptReader(SessionReader):
         if directory is None or not is_directory_path(directory) or thread.agent:
             return
         if not (is_below(directory, known) or is_below(known, directory)):
-            self._directories[thread.session] = directory
+            self._directories[thread.session] = thread.directory = directory
 
     def _was_seen(self, raw: Mapping[str, Any]) -> bool:
         uuid = _get_string(raw, "uuid")
@@ -318,16 +297,26 @@ class TranscriptReader(SessionReader):
         agent = _get_string(raw, "agentId") or self.agent
         if agent is None and raw.get("isSidechain") is True:
             agent = _SIDECHAIN
-        thread = self._threads.setdefault((session, agent), _AgentThread(session, agent))
+        if (thread := self._threads.get((session, agent))) is None:
+            thread = self._threads[session, agent] = self._make_thread(session, agent=agent)
         agent_type = self.agent_type or _get_string(raw, "attributionAgent") or thread.agent_type
         thread.agent_type = agent_type if agent is not None else ""
+        thread.directory, thread.branch = self._directories.get(session), self._find_branch(session)
         return thread
+
+    def _make_thread(self, session: str, **given: Any) -> _AgentThread:
+        place = {"directory": self._directories.get(session), "branch": self._find_branch(session)}
+        return _AgentThread(session, **{"queue": self.queue, **place, **given})
+
+    def _find_branch(self, session: str) -> str | None:
+        branch = self._branches.get(session, _DETACHED)
+        return None if branch == _DETACHED else branch
 
     def _read_system(self, raw: Mapping[str, Any], thread: _AgentThread) -> None:
         if raw.get("subtype") == "compact_boundary":
             self._compaction_trigger = _get_string(_get_mapping(raw, "compactMetadata"), "trigger")
         elif raw.get("subtype") == "stop_hook_summary":
-            self._end_turn(thread)
+            thread.end_turn()
 
     def _read_attachment(
         self, attached: Mapping[str, Any], raw: Mapping[str, Any], thread: _AgentThread
@@ -353,46 +342,33 @@ class TranscriptReader(SessionReader):
 
     def _emit_aside(self, thread: _AgentThread, raw: Mapping[str, Any], text: str) -> None:
         """Emit what was typed beside a turn, without a prompt id: with that of the turn, it would be that turn's prompt."""
-        given = {"uuid": _first_uuid(raw), "prompt": text}
-        self._emit_payload(
-            _AgentThread(thread.session, None), "UserPromptSubmit", self._at, **given
-        )
+        aside = self._make_thread(thread.session, queue=thread.queue)
+        aside.emit("UserPromptSubmit", self._at, uuid=_first_uuid(raw), prompt=text)
 
     def _read_assistant(self, line: _ConversationLine) -> None:
         model = line.message.get("model")
         if line.raw.get("isApiErrorMessage") is True or model == "<synthetic>":
-            said = line.thread.last_text
+            said = line.thread.last
             if line.raw.get("isApiErrorMessage") is True and said and not said.is_final:
-                self._pass_text(line.thread)  # the turn broke off after it
+                line.thread.pass_text()  # the turn broke off after it
             self.skipped["error of the API"] += 1
             return
         thread = line.thread
         command, thread.command = thread.command, None
         if command is not None:
             # The agent answers the command, so it is a prompt.
-            thread.prompt_id, thread.is_private = command.prompt_id, False
-            prompt = {"uuid": command.uuid, "copy_id": command.copy_id, "prompt": command.text}
-            self._emit_payload(thread, "UserPromptSubmit", command.at, **prompt)
+            thread.add_prompt(**command)
         reason = line.message.get("stop_reason")
         calls = [block for block in line.blocks if block.get("type") == "tool_use"]
-        if line.text:
-            self._pass_text(thread)
-            is_final = isinstance(reason, str) and reason in _FINAL_STOP_REASONS
-            uuid, message_id = _first_uuid(line.raw), _get_string(line.message, "id")
-            thread.last_text = _PendingText(line.text, uuid, self._at, is_final, None, message_id)
+        thread.add_text(
+            line.text, self._at, _first_uuid(line.raw), copy_id=_get_string(line.message, "id"),
+            is_final=isinstance(reason, str) and reason in _FINAL_STOP_REASONS,
+        )  # fmt: skip
         for block in calls:
-            self._remember_call(block)
-        if calls or (line.text and reason == "tool_use"):
-            self._pass_text(thread)
-
-    def _remember_call(self, block: Mapping[str, Any]) -> None:
-        use_id, name = _get_string(block, "id"), _get_string(block, "name")
-        if use_id is None or name is None:
-            self.skipped["broken tool call"] += 1
-            return
-        if len(self._calls) >= _OPEN_CALLS_MAX:
-            del self._calls[next(iter(self._calls))]
-        self._calls[use_id] = (name, block.get("input"))
+            given = block.get("input")
+            thread.add_call(_get_string(block, "id"), _get_string(block, "name"), given)
+        if line.text and reason == "tool_use":
+            thread.pass_text()
 
     def _read_user(self, line: _ConversationLine) -> None:
         raw, thread = line.raw, line.thread
@@ -409,8 +385,7 @@ class TranscriptReader(SessionReader):
         elif raw.get("repeatsCompactSummary") is True or machine_text.is_markup(line.text):
             self._read_command(line, prompt_id)
         elif line.text.startswith(_INTERRUPTED):
-            self._pass_text(thread)  # no hook reports the end of an interrupted turn
-            self.skipped["interruption"] += 1
+            thread.interrupt()  # no hook reports the end of an interrupted turn
         elif not line.text:
             self.skipped["no text"] += 1
         else:
@@ -423,115 +398,63 @@ class TranscriptReader(SessionReader):
             thread.command = None
         elif line.text.startswith(_NOTIFICATION):
             # It sets the agent to work again: what it said before was its last word.
-            self._end_turn(thread)
+            thread.end_turn()
             thread.prompt_id = prompt_id or thread.prompt_id
         elif typed and thread.agent is None and (prompt_id or "") != thread.prompt_id:
-            self._end_turn(thread)
-            uuid, written = _first_uuid(line.raw), _get_string(line.raw, "timestamp")
-            thread.command = _PendingText(typed, uuid, self._at, False, prompt_id, written)
+            thread.end_turn()
+            named = {"uuid": _first_uuid(line.raw), "copy_id": _get_string(line.raw, "timestamp")}
+            thread.command = {"text": typed, "at": self._at, "turn": prompt_id, **named}
         self.skipped["command"] += 1
 
     def _read_prompt(self, line: _ConversationLine, prompt_id: str | None) -> None:
         thread = line.thread
-        is_repeated = prompt_id is not None and prompt_id == thread.prompt_id
-        if not is_repeated:
-            self._end_turn(thread)
-            self._follow_session(line.raw, thread)
-            thread.command = None
-            thread.is_private = claude_markup.is_private_text(line.text)
-        thread.prompt_id = prompt_id
-        if thread.agent is not None:
-            self.skipped["a subagent's task"] += 1
-        elif is_repeated:
-            self.skipped["part of a prompt"] += 1
-        else:
-            prompt = {"uuid": _first_uuid(line.raw), "prompt": line.text}
-            prompt["copy_id"] = _get_string(line.raw, "timestamp")
-            origin = _find_origin(line.raw)
-            prompt[machine_text.ORIGIN] = None if origin == machine_text.USER else origin
-            self._emit_payload(thread, "UserPromptSubmit", self._at, **prompt)
+        if prompt_id is not None and prompt_id == thread.prompt_id:
+            self.skipped["a subagent's task" if thread.agent else "part of a prompt"] += 1
+            return
+        thread.end_turn()
+        self._follow_session(line.raw, thread)
+        thread.command = None
+        origin = _find_origin(line.raw)
+        told = {machine_text.ORIGIN: None if origin == machine_text.USER else origin}
+        uuid, written = _first_uuid(line.raw), _get_string(line.raw, "timestamp")
+        thread.add_prompt(line.text, self._at, turn=prompt_id, uuid=uuid, copy_id=written, **told)
 
     def _read_compaction(self, line: _ConversationLine, prompt_id: str | None) -> None:
         trigger, self._compaction_trigger = self._compaction_trigger, None
         if self._has_private_turn:
             self.skipped["of a private turn"] += 1
             return
-        self._emit_payload(
-            _AgentThread(line.thread.session, None, prompt_id=prompt_id),
-            "PostCompact",
-            self._at,
-            uuid=_first_uuid(line.raw),
-            trigger=trigger,
-            compact_summary=claude_markup.compaction_summary(line.text),
-        )
+        told = self._make_thread(line.thread.session, prompt_id=prompt_id, queue=line.thread.queue)
+        summary = claude_markup.compaction_summary(line.text)
+        told.add_compaction(summary, self._at, uuid=_first_uuid(line.raw), trigger=trigger)
 
     def _read_result(
         self, line: _ConversationLine, block: Mapping[str, Any], *, is_only: bool
     ) -> None:
         use_id = _get_string(block, "tool_use_id")
-        name, tool_input = self._calls.pop(use_id or "", (None, None))
+        call = line.thread.find_call(use_id)
         text = claude_markup.message_text(block.get("content"))
         is_error = block.get("is_error") is True
-        if name is None:
-            self.skipped["a result without its call"] += 1
-        elif name.startswith(_OWN_TOOLS):
-            self.skipped["memd's own tool"] += 1
-        elif is_error and text.startswith(_NOT_RUN):
+        if is_error and text.startswith(_NOT_RUN):
+            line.thread.drop_call(use_id)
             self.skipped["a call that was not run"] += 1
+            return
+        said = claude_markup.refusal_words(text) if is_error else None
+        is_denied = is_error and line.raw.get("toolDenialKind") in _NOT_RUN_BY_CLIENT
+        is_own = call is not None and call[0].startswith(_OWN_TOOLS)
+        if call is not None and not is_own and (said is not None or is_denied):
+            line.thread.drop_call(use_id)
+            named = {"tool_name": call[0], "tool_input": call[1], "tool_use_id": use_id}
+            event = "PermissionDenied" if said is None else "ToolRefused"
+            why = {"reason": text} if said is None else {"said": said or None}
+            line.thread.emit(event, self._at, **named, **why)
+        elif is_error:
+            line.thread.add_result(use_id, self._at, error=text)
         else:
-            call = {"tool_name": name, "tool_input": tool_input, "tool_use_id": use_id}
-            said = claude_markup.refusal_words(text) if is_error else None
-            if said is not None:
-                self._emit_payload(line.thread, "ToolRefused", self._at, **call, said=said or None)
-                return
-            if is_error and line.raw.get("toolDenialKind") in _NOT_RUN_BY_CLIENT:
-                self._emit_payload(line.thread, "PermissionDenied", self._at, **call, reason=text)
-                return
-            if is_error:
-                self._emit_payload(line.thread, "PostToolUseFailure", self._at, **call, error=text)
-                return
             response = line.raw.get("toolUseResult") if is_only else None
-            call["tool_response"] = claude_markup.strip_images(
-                block.get("content") if response is None else response
-            )
-            self._emit_payload(line.thread, "PostToolUse", self._at, **call)
-
-    def _pass_text(self, thread: _AgentThread) -> None:
-        """Emit the agent's last text, which was not the end of its turn; a subagent's counts as work."""
-        passed, thread.last_text = thread.last_text, None
-        if passed is not None and thread.agent is None:
-            said = {"uuid": passed.uuid, "text": passed.text, "copy_id": passed.copy_id}
-            self._emit_payload(thread, "AgentText", passed.at, **said)
-
-    def _end_turn(self, thread: _AgentThread) -> None:
-        """Emit the agent's last text as the end of its turn."""
-        last, thread.last_text = thread.last_text, None
-        if last is not None:
-            name = "Stop" if thread.agent is None else "SubagentStop"
-            said = {"last_assistant_message": last.text, "uuid": last.uuid, "copy_id": last.copy_id}
-            self._emit_payload(thread, name, last.at, **said)
-
-    def _emit_payload(self, thread: _AgentThread, name: str, at: int | None, **fields: Any) -> None:
-        if thread.is_private:
-            # A fork repeats the turn with other ids, which do not show that it is private.
-            self._has_private_turn = True
-            if name != "UserPromptSubmit":
-                self.skipped["of a private turn"] += 1
-                return
-        payload: dict[str, Any] = {"session_id": thread.session, "hook_event_name": name}
-        directory = self._directories.get(thread.session)
-        if directory is not None:
-            payload["cwd"] = directory
-        branch = self._branches.get(thread.session, _DETACHED)
-        if name in TELL_BRANCH and branch != _DETACHED and len(branch) <= BRANCH_CHARACTERS_MAX:
-            payload[BRANCH] = branch
-        if thread.prompt_id is not None:
-            payload["prompt_id"] = thread.prompt_id
-            fields.pop(COPY_ID, None)  # clients that name their prompts keep the ids of lines
-        if thread.agent is not None:
-            payload |= {"agent_id": thread.agent, "agent_type": thread.agent_type}
-        payload |= {key: value for key, value in fields.items() if value is not None}
-        self._payloads.append(ImportedPayload(payload, at, directory))
+            told = block.get("content") if response is None else response
+            images = claude_markup.strip_images(told)
+            line.thread.add_result(use_id, self._at, tool_response=images)
 
 
 def read_line_time(line: bytes) -> int | None:

@@ -1,7 +1,8 @@
-"""Whether what was replaced or forgotten stays away: ForgetEval's hard cases and memorycheck's scenarios.
+"""Whether what was replaced or forgotten stays away: memd's own cases, ForgetEval's hard cases, memorycheck's scenarios.
 
-Both sets are MIT-licensed and not part of memd: give the checkouts, `--forgeteval DIR` of deeplethe/lethe,
-`--memorycheck DIR` of YinkaMetrics/memorycheck. A real daemon answers; no model decides anything.
+Without an option memd's own cases run (`staying`). The public sets are MIT-licensed and not part of memd: give the
+checkouts, `--forgeteval DIR` of deeplethe/lethe, `--memorycheck DIR` of YinkaMetrics/memorycheck. A real daemon answers;
+no model decides anything.
 
 ForgetEval describes in words what is to be replaced or forgotten. What it names is taken from these words as
 they stand: identifiers (what has a digit or a sign within) and names (words in capitals, other scripts). All of
@@ -21,7 +22,11 @@ import regex
 
 from benchmarks import harness, metrics
 
-LIMITS = {"ForgetEval, hard cases": {"passed %": ">= 75"}, "memorycheck": {"passed %": ">= 100"}}
+LIMITS = {
+    "ForgetEval, hard cases": {"passed %": ">= 75"},
+    "memorycheck": {"passed %": ">= 100"},
+    "*": {"stay %": ">= 100"},
+}
 _DAY_MS = 86_400_000
 _SHOWN = 20
 _NAME = regex.compile(
@@ -39,13 +44,16 @@ def add_arguments(parser: argparse.ArgumentParser) -> None:
     parser.add_argument(
         "--memorycheck", type=Path, metavar="DIR", help="a checkout of YinkaMetrics/memorycheck"
     )
+    parser.add_argument("--cases", type=int, default=200, metavar="N", help="memd's own (200)")
     parser.add_argument("--failures", action="store_true", help="name what failed")
 
 
 def measure(options: argparse.Namespace) -> metrics.Figures:
-    """Share of ForgetEval's cases that pass, by attack; memorycheck's findings."""
+    """Share of ForgetEval's cases that pass, by attack; memorycheck's findings; of memd's own what stays."""
     if not (options.forgeteval or options.memorycheck):
-        raise SystemExit("say --forgeteval DIR or --memorycheck DIR, or both")
+        from benchmarks import staying  # noqa: PLC0415  # it has this module's vault
+
+        return staying.measure(options.cases)
     figures: metrics.Figures = {}
     with harness.daemon() as daemon:
         if options.forgeteval:

@@ -5,7 +5,6 @@ import os
 import signal
 import sqlite3
 import sys
-from functools import partial
 from pathlib import Path
 
 import anyio
@@ -23,12 +22,11 @@ import memd
 memd.__version__ = "99.0"
 from memd.server import tools
 tools.__version__ = "99.0"
-del tools.TOOLS["mem_pin"]
 from memd.__main__ import main
 sys.argv = ["memd", "serve"]
 sys.exit(main())
 """
-"""A daemon of a later version that has lost a tool."""
+"""A daemon of a later version."""
 
 
 class Machine:
@@ -37,9 +35,6 @@ class Machine:
     def __init__(self, daemon):
         self.daemon = daemon
         self.proxies = []
-        self.changes = []
-        """What the client was told unasked."""
-        self.told = anyio.Event()
 
     def run(self, *words):
         done = self.daemon.run(*words)
@@ -63,11 +58,10 @@ class Machine:
         if number == signal.SIGKILL:
             self.daemon.wait_for(lambda: self.pid is None)
 
-    def upgrade(self, *, has_other_tools):
+    def upgrade(self):
         """Replace the daemon by one of another version, as an upgrade does."""
         self.run("stop")
-        program = UPGRADE if has_other_tools else UPGRADE.replace("del tools", "# del tools")
-        self.daemon.command = lambda *_: [sys.executable, "-c", program]
+        self.daemon.command = lambda *_: [sys.executable, "-c", UPGRADE]
         self.daemon.start()
         del self.daemon.command
 
@@ -84,12 +78,8 @@ class Machine:
                 assert client.protocol_version == "2026-07-28"
                 yield client
             return
-        async with (
-            stdio_client(server) as (reads, writes),
-            ClientSession(reads, writes, message_handler=self._hear) as client,
-        ):
-            hello = await client.initialize()
-            assert hello.capabilities.tools.list_changed
+        async with stdio_client(server) as (reads, writes), ClientSession(reads, writes) as client:
+            await client.initialize()
             yield client
 
     def titles(self):
@@ -97,10 +87,6 @@ class Machine:
         path = f"file:{self.daemon.paths.database}?mode=ro"
         with contextlib.closing(sqlite3.connect(path, uri=True)) as vault:
             return sorted(title for (title,) in vault.execute("SELECT title FROM summaries"))
-
-    async def _hear(self, message):
-        self.changes.append(type(message).__name__)
-        self.told.set()
 
 
 @pytest.fixture
@@ -154,7 +140,7 @@ def restore(machine):
 
 
 def upgrade(machine):
-    machine.upgrade(has_other_tools=False)
+    machine.upgrade()
 
 
 @pytest.mark.parametrize(
@@ -175,20 +161,9 @@ async def test_the_tools_of_an_open_session_outlive_its_daemons(machine, era, mi
             assert machine.pid not in (None, before)
             (title,) = await search(client)
             assert "Redis" in title
-            assert machine.changes == [], befall
             await client.list_tools()
         await remember(client, "Uploads are kept on disk")
         assert any("Uploads" in title for title in await search(client, "where are uploads kept"))
-
-
-async def test_a_client_is_told_when_the_next_daemon_has_other_tools(machine):
-    async with machine.session("handshake") as client:
-        assert "mem_pin" in [tool.name for tool in (await client.list_tools()).tools]
-        await in_a_thread(partial(machine.upgrade, has_other_tools=True))
-        await search(client)
-        await machine.told.wait()
-        assert machine.changes == ["ToolListChangedNotification"]
-        assert "mem_pin" not in [tool.name for tool in (await client.list_tools()).tools]
 
 
 @pytest.mark.parametrize(("era", "count"), [("stateless", 1), ("handshake", 30)])

@@ -165,22 +165,6 @@ async def test_a_hanging_server_costs_two_deadlines_and_no_more(server, running)
         assert learned.status()["state"] == "failing"
 
 
-async def test_a_server_that_hangs_only_for_vectors_is_found_again_while_a_trial_still_waits(
-    server, running, monkeypatch
-):
-    monkeypatch.setattr(remote, "_SECOND_REQUEST_S", 0.05)
-    monkeypatch.setattr(remote, "_SECOND_REQUEST_TIMEOUT_S", 0.2)
-    async with running(query_s=0.05) as learned:
-        server.fault = "hang embed"
-        for _ in range(2):
-            with pytest.raises(EngineFailed):
-                await learned.query("what")
-        embeds = len(server.calls("/api/embed"))
-        await until(lambda: len(server.calls("/api/embed")) > embeds)
-        server.fault = None
-        await until(lambda: learned.is_ready)
-
-
 async def test_a_late_answer_makes_the_worker_load_the_model(server, running):
     async with running(query_s=0.05) as learned:
         server.delay_s = 0.3

@@ -19,7 +19,7 @@ from typing import Any
 from memd import machine_text
 from memd.directories import is_directory_path, read_worktree_path
 from memd.errors import BadRequest
-from memd.models import BRANCH, BRANCH_CHARACTERS_MAX, REMOTE, TITLE_EVENT
+from memd.models import BRANCH, BRANCH_CHARACTERS_MAX, COPY_ID, REMOTE, TITLE_EVENT
 from memd.time_expressions import DAY_MS, TIME_MAX_MS
 from memd.transfer import claude_markup
 from memd.transfer.record import parse_time_ms
@@ -57,7 +57,7 @@ class ImportedPayload:
 
 @dataclass(slots=True)
 class PayloadQueue:
-    """The payloads of one file, in the order of its lines; those of a session wait together."""
+    """The payloads of one file, in the order of its lines: they wait together."""
 
     skipped: Counter[str] = field(default_factory=Counter)
     latest: int = TIME_MAX_MS
@@ -70,8 +70,7 @@ class PayloadQueue:
     """Whether a payload waits for a line that says its session's directory."""
     _directories: dict[str, str] = field(default_factory=dict)
     """Session → the first directory that its lines say."""
-    _waiting: dict[str, list[ImportedPayload]] = field(default_factory=dict)
-    _waiting_count: int = 0
+    _waiting: list[ImportedPayload] = field(default_factory=list)
     _waiting_characters: int = 0
     _ready: list[ImportedPayload] = field(default_factory=list)
 
@@ -95,17 +94,15 @@ class PayloadQueue:
 
     def add(self, found: ImportedPayload) -> None:
         """Take the next payload of a session."""
-        session = str(found.payload.get("session_id"))
-        found = self._complete(found, session)
-        if session not in self._waiting and self._is_complete(found):
+        found = self._complete(found)
+        if not self._waiting and self._is_complete(found):
             self._ready.append(found)
             return
-        self._waiting.setdefault(session, []).append(found)
-        self._waiting_count += 1
+        self._waiting.append(found)
         with contextlib.suppress(RecursionError):
             self._waiting_characters += len(json.dumps(found.payload, default=str))
         too_much = self._waiting_characters > _WAITING_CHARACTERS_MAX
-        if too_much or self._waiting_count > _WAITING_MAX:
+        if too_much or len(self._waiting) > _WAITING_MAX:
             self._give_up()
 
     def take(self) -> list[ImportedPayload]:
@@ -123,8 +120,9 @@ class PayloadQueue:
         lacks_place = self.waits_for_place and found.directory is None
         return not (lacks_time or lacks_place)
 
-    def _complete(self, found: ImportedPayload, session: str) -> ImportedPayload:
+    def _complete(self, found: ImportedPayload) -> ImportedPayload:
         at = self.at if found.at is None else found.at
+        session = str(found.payload.get("session_id"))
         directory = found.directory or self._directories.get(session)
         if (at, directory) == (found.at, found.directory):
             return found
@@ -133,25 +131,14 @@ class PayloadQueue:
 
     def _release_ready(self) -> None:
         """Move to the ready ones what need not wait any more."""
-        for session in list(self._waiting):
-            completed = [self._complete(one, session) for one in self._waiting[session]]
-            if all(map(self._is_complete, completed)):
-                self._ready += completed
-                del self._waiting[session]
-                self._count_waiting()
-            else:
-                self._waiting[session] = completed
+        self._waiting = list(map(self._complete, self._waiting))
+        if all(map(self._is_complete, self._waiting)):
+            self._give_up()
 
     def _give_up(self) -> None:
-        for session, found in self._waiting.items():
-            self._ready += [self._complete(one, session) for one in found]
+        self._ready += map(self._complete, self._waiting)
         self._waiting.clear()
-        self._count_waiting()
-
-    def _count_waiting(self) -> None:
-        self._waiting_count = sum(map(len, self._waiting.values()))
-        if not self._waiting:
-            self._waiting_characters = 0
+        self._waiting_characters = 0
 
 
 @dataclass(slots=True)
@@ -240,6 +227,7 @@ class _Said:
     uuid: str | None
     at: int | None
     is_final: bool
+    copy_id: str | None = None
 
 
 @dataclass(slots=True)
@@ -259,11 +247,13 @@ class SessionWriter:
     """The client's id of the turn that is going on, if its hooks have it, too."""
     queue: PayloadQueue = field(default_factory=PayloadQueue)
     is_open: bool = False
-    _last: _Said | None = None
+    last: _Said | None = None
+    """The agent's last text, while nothing has followed it."""
+    is_private: bool = False
+    """Whether all of the prompt is private: then nothing of the turn is imported."""
+    has_private_turn: bool = False
     _texts: set[str] = field(default_factory=set)
     """Ids of the texts that were read: a file may have a line twice."""
-    _is_private: bool = False
-    _has_private_turn: bool = False
     _calls: dict[str, tuple[str, Any]] = field(default_factory=dict)
     _told: dict[str, None] = field(default_factory=dict)
     """Ids of the last calls whose results were read, in order."""
@@ -284,23 +274,35 @@ class SessionWriter:
             self.queue.place(self.session, directory)
 
     def add_prompt(
-        self, text: str, at: int | None, *, turn: str | None = None, uuid: str | None = None
+        self,
+        text: str,
+        at: int | None,
+        *,
+        turn: str | None = None,
+        uuid: str | None = None,
+        **more: Any,
     ) -> None:
-        """Add a prompt of the user, which begins a turn."""
+        """Add a prompt of the user, which begins a turn; `more`: further fields of its payload."""
         clean = clean_text(text)
         if not clean or machine_text.is_markup(clean):
             self.skipped["command" if clean else "no text"] += 1
             return
         self.end_turn()
         self.prompt_id = turn
-        self._is_private = claude_markup.is_private_text(clean)
+        self.is_private = claude_markup.is_private_text(clean)
         if self.agent is not None:
             self.skipped["a subagent's task"] += 1
         else:
-            self._emit("UserPromptSubmit", at, uuid=uuid, prompt=clean)
+            self.emit("UserPromptSubmit", at, uuid=uuid, prompt=clean, **more)
 
     def add_text(
-        self, text: str, at: int | None, uuid: str | None = None, *, is_final: bool = False
+        self,
+        text: str,
+        at: int | None,
+        uuid: str | None = None,
+        *,
+        is_final: bool = False,
+        copy_id: str | None = None,
     ) -> None:
         """Add a text of the agent; the next lines, or `is_final`, show whether it was its last."""
         if not (clean := clean_text(text)):
@@ -310,12 +312,12 @@ class SessionWriter:
                 self.skipped["a line twice"] += 1
                 return
             self._texts.add(uuid)
-        self._pass_text()
-        self._last = _Said(clean, uuid, at, is_final)
+        self.pass_text()
+        self.last = _Said(clean, uuid, at, is_final, copy_id)
 
     def add_call(self, use_id: str | None, name: str | None, given: Any) -> None:
         """Add a tool call of the agent."""
-        self._pass_text()
+        self.pass_text()
         if use_id is None or name is None:
             self.skipped["broken tool call"] += 1
             return
@@ -345,7 +347,7 @@ class SessionWriter:
         name, given = call or known or ("", None)
         if use_id in self._told:
             return
-        self._pass_text()
+        self.pass_text()
         if not name or use_id is None:
             self.skipped["a result without its call"] += 1
             return
@@ -359,63 +361,69 @@ class SessionWriter:
             self.skipped["a call that memd refused"] += 1
             return
         event = "PostToolUseFailure" if "error" in told else "PostToolUse"
-        self._emit(event, at, tool_name=name, tool_input=given, tool_use_id=use_id, **told)
+        self.emit(event, at, tool_name=name, tool_input=given, tool_use_id=use_id, **told)
 
-    def add_compaction(self, summary: str, at: int | None, *, uuid: str | None = None) -> None:
+    def add_compaction(
+        self, summary: str, at: int | None, *, uuid: str | None = None, trigger: str | None = "auto"
+    ) -> None:
         """Note that the client replaced the conversation so far with this."""
-        if self._has_private_turn or self._is_private:
+        if self.has_private_turn or self.is_private:
             self.skipped["of a private turn"] += 1
         elif summary.strip():
-            self._emit(
-                "PostCompact", at, uuid=uuid, trigger="auto", compact_summary=summary.strip()
+            self.emit(
+                "PostCompact", at, uuid=uuid, trigger=trigger, compact_summary=summary.strip()
             )
 
     def add_title(self, title: str | None, title_kind: str, at: int | None) -> None:
         """Note that the client, or the user by it, calls the session this."""
         if not title or self.agent is not None:
             return
-        if self._has_private_turn or self._is_private:
+        if self.has_private_turn or self.is_private:
             self.skipped["of a private turn"] += 1
         else:
-            self._emit(TITLE_EVENT, at, title=title, title_kind=title_kind)
+            self.emit(TITLE_EVENT, at, title=title, title_kind=title_kind)
 
     def interrupt(self) -> None:
         """Note that the turn was interrupted: the agent's last text was not its answer."""
-        self._pass_text()
+        self.pass_text()
         self.skipped["interruption"] += 1
 
     def end_turn(
         self, *, answer: str | None = None, at: int | None = None, uuid: str | None = None
     ) -> None:
         """End the agent's turn, with its last text or with this answer."""
-        last, self._last = self._last, None
+        last, self.last = self.last, None
         if last is None and answer and clean_text(answer):
             last = _Said(clean_text(answer), uuid, at, is_final=True)
         if last is not None:
             name = "Stop" if self.agent is None else "SubagentStop"
-            self._emit(name, last.at, uuid=last.uuid, last_assistant_message=last.text)
+            said = {"uuid": last.uuid, "copy_id": last.copy_id}
+            self.emit(name, last.at, last_assistant_message=last.text, **said)
 
     def end_turn_if_final(self) -> None:
         """End the turn if the agent's last text was marked as its end."""
-        if self._last is not None and self._last.is_final:
+        if self.last is not None and self.last.is_final:
             self.end_turn()
 
     def finish(self, *, is_growing: bool) -> None:
         """End the last turn, unless the file may still grow and its last text was not marked as the end."""
-        if is_growing and self._last is not None and not self._last.is_final:
+        if is_growing and self.last is not None and not self.last.is_final:
             self.is_open = True
             self.skipped["may not be the last word yet"] += 1
         else:
             self.end_turn()
 
-    def _pass_text(self) -> None:
-        passed, self._last = self._last, None
+    def pass_text(self) -> None:
+        """Tell the agent's last text, which was not the end of its turn; a subagent's counts as work."""
+        passed, self.last = self.last, None
         if passed is not None and self.agent is None:
-            self._emit("AgentText", passed.at, uuid=passed.uuid, text=passed.text)
+            said = {"uuid": passed.uuid, "copy_id": passed.copy_id}
+            self.emit("AgentText", passed.at, text=passed.text, **said)
 
-    def _emit(self, name: str, at: int | None, **fields: Any) -> None:
-        if self._is_private:
-            self._has_private_turn = True
+    def emit(self, name: str, at: int | None, **fields: Any) -> None:
+        """Tell an event by this name, with those of these fields that are not None."""
+        if self.is_private:
+            self.has_private_turn = True
             if name != "UserPromptSubmit":
                 self.skipped["of a private turn"] += 1
                 return
@@ -428,6 +436,7 @@ class SessionWriter:
             payload[REMOTE] = self.remote[:_REMOTE_CHARACTERS_MAX]
         if self.prompt_id is not None:
             payload["prompt_id"] = self.prompt_id
+            fields.pop(COPY_ID, None)  # clients that name their prompts keep the ids of lines
         if self.agent is not None:
             payload |= {"agent_id": self.agent, "agent_type": self.agent_type}
         payload |= {key: value for key, value in fields.items() if value is not None}
