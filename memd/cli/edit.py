@@ -113,7 +113,7 @@ def _ask_for_judgment(number: int, candidates: list[dict[str, Any]]) -> Iterator
         yield f"    #{candidate['id']} {output.one_line(candidate['title'])}"
         yield f"      {output.one_line(candidate['finding'])}"
     first = candidates[0]["id"]
-    judge = daemon_call.format_command(f"judge {number} supersedes {first}")
+    judge = daemon_call.format_command(f"judge {number} supersedes {first} --reason WHY")
     if candidates[0]["pinned_at"]:
         unpin = daemon_call.format_command(f"pin {first} --off")
         yield f"  #{first} is pinned: run {unpin} first, then {judge}"

@@ -33,7 +33,7 @@ _SPEAKERS = {"prompt": "you", "tool_refused": "you", "elsewhere": "on another de
 """Kind of event → the speaker of its quoted text; other kinds quote the agent or a tool."""
 
 _RELATION_HELP = (
-    "Such as 12 supersedes 15. supersedes, replaces: OTHER is hidden. duplicate: OTHER is hidden and ID gains confidence. contradicts:"
+    "Such as 12 supersedes 15. supersedes: OTHER is hidden. duplicate: OTHER is hidden and ID gains confidence. contradicts:"
     " both stay, marked. compatible, unrelated: both stay, and memd does not ask again."
 )
 
@@ -145,10 +145,10 @@ def run_judge(
         None, metavar="ID RELATION OTHER", help=_RELATION_HELP, show_default=False
     ),
     *,
-    reason: str | None = Option(None, help="Why; `memd why` shows it."),
+    reason: str | None = Option(None, help="Required except with --undo; `memd why` shows it."),
     undo: bool = Option(False, "--undo", help="Undo what you or memd have decided."),
 ) -> None:
-    """Say how one memory relates to another, or undo that. Without ids: what is open."""
+    """Say how one memory relates to another, with a --reason, or undo that. Without ids: what is open."""
     if not words:
         found = daemon_call.call("memd/judge/open")
         print_result(found, _format_open(found))
@@ -158,6 +158,8 @@ def run_judge(
         daemon_call.fail(f"--undo takes no relation; leave out {relation!r}")
     if not undo and relation is None:
         daemon_call.fail(f"give a relation: {', '.join(RELATION_WORDS)}")
+    if not undo and not reason:
+        daemon_call.fail("say in a few words why: --reason WHY; `memd why` shows it")
     done = daemon_call.call(
         "memd/judge", id=ids[0], other=ids[1], relation=relation, reason=reason, undo=undo
     )
@@ -168,7 +170,7 @@ def _read_judgment(words: list[str]) -> tuple[list[int], str | None]:
     """Read `12 supersedes 15`, `12 15 supersedes` or, as memd prints it, `12 says the same as 15`."""
     numbers = [word for word in words if daemon_call.is_id(word)]
     said = " ".join(word for word in words if word not in numbers).casefold() or None
-    verbs = {verb: name for name, verb in RELATION_WORDS.items()} | {"replaces": "supersedes"}
+    verbs = {verb: name for name, verb in RELATION_WORDS.items()}
     relation = said if said is None else verbs.get(said, said)
     if relation is not None and relation not in RELATION_WORDS:
         daemon_call.fail(
@@ -177,7 +179,9 @@ def _read_judgment(words: list[str]) -> tuple[list[int], str | None]:
     ids = daemon_call.read_ids(numbers)
     if len(ids) != 2:  # noqa: PLR2004  # a judgment is about a pair
         first = ids[0] if ids else "ID"
-        daemon_call.fail(f"give two memories: `memd judge {first} {relation or 'RELATION'} OTHER`")
+        daemon_call.fail(
+            f"give two memories: `memd judge {first} {relation or 'RELATION'} OTHER --reason WHY`"
+        )
     return ids, relation
 
 
@@ -190,7 +194,9 @@ def _format_open(found: dict[str, Any]) -> Iterator[str]:
         yield output.format_headline(older)
         yield output.format_headline(newer)
         for one, two in ((older, newer), (newer, older)):
-            command = daemon_call.format_command(f"judge {one['id']} supersedes {two['id']}")
+            command = daemon_call.format_command(
+                f"judge {one['id']} supersedes {two['id']} --reason WHY"
+            )
             yield f"    if #{one['id']} holds: {command}"
     left = found["count"] - len(found["pairs"])
     yield f"{output.plural(found['count'], 'pair')} to judge" + (

@@ -303,7 +303,8 @@ def _find_words(change: Change) -> tuple[str, str, str]:
             "what it was before is not recorded; `memd switch on` there, or another state, sets it",
         ),
         "remembered": (
-            f"{one} was remembered", "it holds no more, and what it replaced is shown again", "",
+            f"{one} was remembered", "",
+            f"undo erases nothing; `memd forget {change.one}` does, and gives back what it replaced",
         ),
         "forgotten": (
             "something was forgotten", "",
@@ -329,16 +330,5 @@ def _take_back(tx: Connection, change: Change, now: int) -> None:
             rejections.take_back(tx, change.one)
         case "enforced":
             reviews.set_enforced(tx, change.one, now, is_on=False)
-        case "remembered":
-            _expire(tx, change.one, now)
         case _:  # merged
             projects.undo_merge(tx, change.name.removeprefix("m:"), now)
-
-
-def _expire(tx: Connection, summary_id: int, now: int) -> None:
-    """Let a memory hold no more, and what it hides hold again. Its words stay, for whoever looks for what expired."""
-    memory = require_memory(tx, summary_id)
-    for past in active_supersessions(tx, summary_id):
-        if past.newer_id == summary_id:
-            judging.undo_judgment(tx, past.newer_id, past.older_id, Authority.USER_HAND, now)
-    summaries.renew_summary(tx, summary_id, at=memory.at, expires_at=now, now=now)

@@ -283,8 +283,8 @@ UNION ALL SELECT 'e' || summary_id, 'enforced', at, summary_id, 0, '', 'user', 3
 UNION ALL SELECT 'm:' || substr(key, 8), 'merged', value ->> '$.at', 0, 0, value ->> '$.into', '', 3
   FROM meta WHERE substr(key, 1, 7) = 'merged:'
 UNION ALL SELECT 'w:' || target, 'switched', at, 0, 0, scope, 'user', 3 FROM switches
-UNION ALL SELECT 'n' || id, 'remembered', created_at, id, 0, '', 'user', 3 FROM summaries
-  WHERE source = 'user' AND substr(rule, 1, 10) = 'remembered' AND (expires_at IS NULL OR expires_at > updated_at)
+UNION ALL SELECT 'n' || id, 'remembered', created_at, id, 0, '', 'user', 1 FROM summaries
+  WHERE source = 'user' AND substr(rule, 1, 10) = 'remembered'
 UNION ALL SELECT 'f' || at, 'forgotten', at, count(*), 0, '', 'user', 3 FROM forgotten GROUP BY at
 """
 

@@ -147,17 +147,16 @@ function hush() {
   notice.hidden = true;
 }
 
-// The head and wide tables scroll on a narrow page: show the link of this page, and that there is more.
+// The head scrolls on a narrow page: show the link of this page, and that there are more.
 function showWhere() {
   page.querySelector(".head nav [aria-current]")?.scrollIntoView({ block: "nearest", inline: "center" });
   markMore();
 }
 
 function markMore() {
-  for (const one of page.querySelectorAll(".head nav, .wide")) {
-    one.classList.toggle("more", one.scrollLeft + one.clientWidth < one.scrollWidth - 4);
-    one.classList.toggle("before", one.scrollLeft > 4);
-  }
+  const nav = page.querySelector(".head nav");
+  nav?.classList.toggle("more", nav.scrollLeft + nav.clientWidth < nav.scrollWidth - 4);
+  nav?.classList.toggle("before", nav.scrollLeft > 4);
 }
 
 addEventListener("resize", markMore);

@@ -190,7 +190,6 @@ _AGES = (
     (_HOUR, "hour"),
     (_MINUTE, "minute"),
 )
-_CODE = re.compile(r"`([^`]+)`")
 _LABEL = re.compile(r"[A-Z][a-z]+(?: [a-z]+){0,2}(?=: )")
 """What stands before a part of a memory's text, such as `Assistant then:`."""
 SECTIONS = (
@@ -233,7 +232,7 @@ def make_page(window: str, **context: Any) -> Page:
 def render_page(visit: Visit, template: str, section: str, page: Page) -> Json:
     """Render what the script of a page shows: its title and its HTML; `section` is the path of its link in the head."""
     html = render(template, visit, section=section, **page.context)
-    return {"title": reveal(page.title).replace("`", ""), "html": html}
+    return {"title": reveal(page.title), "html": html}
 
 
 @cache
@@ -244,7 +243,7 @@ def _environment() -> Environment:
     )  # fmt: skip
     made.filters |= {
         "age": format_age, "body": render_markdown, "clock": format_clock, "code": mark_code, "commas": "{:,}".format,
-        "flat": flatten_markdown, "day": format_day, "gap": format_gap, "iso": format_iso, "minute": format_minute,
+        "flat": flatten_markdown, "day": format_day, "gap": format_gap, "highlight": highlight, "iso": format_iso, "minute": format_minute,
         "plural": plural, "shorten": shorten, "size": format_size, "time": render_time,
     }  # fmt: skip
     made.globals |= {
@@ -332,14 +331,12 @@ def shorten(text: str, limit: int) -> str:
 # ── Words ────────────────────────────────────────────────────────────────────────────────────────
 
 
-def mark_code(text: str, wanted: Collection[str] = ()) -> Markup:
-    """A title, a snippet or a message on one line: what stands in backticks as code, the words of a query marked."""
-    parts = _CODE.split(text)
+def mark_code(message: str) -> Markup:
+    """A message of memd itself, in which `commands` are shown as code."""
+    parts = enumerate(message.split("`"))
     return Markup().join(
-        Markup("<code>{}</code>").format(highlight(words, wanted))
-        if place % 2
-        else highlight(words, wanted)
-        for place, words in enumerate(parts)
+        Markup("<code>{}</code>").format(words) if place % 2 else escape(words)
+        for place, words in parts
     )
 
 

@@ -57,32 +57,19 @@ def test_undo_takes_back_the_change_that_is_named(memd, pair):
     assert "there is no change" in memd("undo", judgment["name"]).err
 
 
-def test_undo_takes_back_what_was_remembered_and_shows_what_it_replaced(memd, noted):
-    def remember(text):
-        return noted(text, "--topic-key", "ferry.pier")
-
-    old = remember("the ferry leaves from the old pier")
-    new = remember("the ferry leaves from the new pier")
-    assert shown(memd, old, new) == [new]
-    ran = memd("undo")
-    assert ran.out.startswith(f"undone: #{new} was remembered\n")
-    assert shown(memd, old, new) == [old, new]
-    found = memd("search", "ferry", "pier", "--json").json["hits"]
-    assert [one["id"] for one in found] == [old]
-    assert f"undone: #{old} was remembered" in memd("undo").out
-    assert remember("the ferry leaves from the old pier") == old
-    assert remember("the ferry leaves from the new pier") == new
-    assert [one["id"] for one in memd("search", "ferry", "pier", "--json").json["hits"]] == [new]
-
-
 def test_what_cannot_be_undone_says_why_and_what_to_do(memd, pair, noted):
     memd("pin", pair[0])
-    gone = noted("the harbour master sings")
-    memd("forget", "--yes", gone)
+    number = noted("the tide table hangs by the door")
     ran = memd("undo")
     assert ran.status == 1
-    assert "something was forgotten, which cannot be undone: it is erased for good" in ran.err
+    assert f"#{number} was remembered, which cannot be undone" in ran.err
+    assert f"`memd forget {number}`" in ran.err
     assert f"`memd undo p{pair[0]}` takes back what came before" in ran.err
+    gone = noted("the harbour master sings")
+    memd("forget", "--yes", gone)
+    assert (
+        "something was forgotten, which cannot be undone: it is erased for good" in memd("undo").err
+    )
     assert "memd restore FILE" in memd("undo", "--list").out
 
 
