@@ -113,7 +113,7 @@ def _ask_for_judgment(number: int, candidates: list[dict[str, Any]]) -> Iterator
         yield f"    #{candidate['id']} {output.one_line(candidate['title'])}"
         yield f"      {output.one_line(candidate['finding'])}"
     first = candidates[0]["id"]
-    judge = daemon_call.format_command(f"judge {number} supersedes {first} --reason WHY")
+    judge = daemon_call.format_command(f"judge {number} supersedes {first}")
     if candidates[0]["pinned_at"]:
         unpin = daemon_call.format_command(f"pin {first} --off")
         yield f"  #{first} is pinned: run {unpin} first, then {judge}"
@@ -400,7 +400,10 @@ def run_undo(
     listed: bool = Option(False, "--list", help="List the last ten, and what undoing each does."),
     project: str = Option("current", help="Of this project; a name, a directory, or all."),
 ) -> None:
-    """Undo the last change of any kind in this project: a judgment, edit, pin, review, merge, or what memd replaced by itself."""
+    """Undo the last change in this project: what you remembered, judged, edited, pinned, reviewed, enforced, renamed, merged.
+
+    Also what memd replaced by itself. What was forgotten is gone for good; what an import brought goes with `memd forget`.
+    """
     if listed:
         if what is not None:
             daemon_call.fail("--list only lists; leave out the change")

@@ -4,6 +4,7 @@ The inbox of what was learned since the user looked, each with its proof; which 
 """
 
 import os
+import re
 import sys
 from collections.abc import Iterator, Mapping
 from typing import Any
@@ -34,7 +35,17 @@ _SPEAKERS = {"prompt": "you", "tool_refused": "you", "elsewhere": "on another de
 
 _RELATION_HELP = (
     "Such as 12 supersedes 15. supersedes: OTHER is hidden. duplicate: OTHER is hidden and ID gains confidence. contradicts:"
-    " both stay, marked. compatible, unrelated: both stay, and memd does not ask again."
+    " both stay, marked. compatible, unrelated: both stay, and memd does not ask again. Also 12 replaces 15, 15 replaced-by 12,"
+    " 12 same-as 15."
+)
+_RELATION_STEMS = {
+    "supersed": "supersedes", "replac": "supersedes", "overrid": "supersedes", "instead": "supersedes",
+    "duplicat": "duplicate", "same": "duplicate", "equal": "duplicate", "repeat": "duplicate",
+    "contradict": "contradicts", "conflict": "contradicts", "compatib": "compatible", "unrelat": "unrelated",
+}  # fmt: skip
+"""How a word begins that says a relation → the relation; what else stands beside it, such as `is` and `as`, joins only."""
+_JOINING_WORDS = frozenset(
+    {"is", "are", "was", "says", "the", "a", "as", "with", "to", "of", "by", "like", "and"}
 )
 
 
@@ -145,10 +156,10 @@ def run_judge(
         None, metavar="ID RELATION OTHER", help=_RELATION_HELP, show_default=False
     ),
     *,
-    reason: str | None = Option(None, help="Required except with --undo; `memd why` shows it."),
+    reason: str | None = Option(None, help="Why; `memd why` shows it. An agent has to give one."),
     undo: bool = Option(False, "--undo", help="Undo what you or memd have decided."),
 ) -> None:
-    """Say how one memory relates to another, with a --reason, or undo that. Without ids: what is open."""
+    """Say how one memory relates to another, or undo that. Without ids: what is open."""
     if not words:
         found = daemon_call.call("memd/judge/open")
         print_result(found, _format_open(found))
@@ -158,7 +169,7 @@ def run_judge(
         daemon_call.fail(f"--undo takes no relation; leave out {relation!r}")
     if not undo and relation is None:
         daemon_call.fail(f"give a relation: {', '.join(RELATION_WORDS)}")
-    if not undo and not reason:
+    if not undo and not reason and daemon_call.find_agent() is not None:
         daemon_call.fail("say in a few words why: --reason WHY; `memd why` shows it")
     done = daemon_call.call(
         "memd/judge", id=ids[0], other=ids[1], relation=relation, reason=reason, undo=undo
@@ -167,22 +178,29 @@ def run_judge(
 
 
 def _read_judgment(words: list[str]) -> tuple[list[int], str | None]:
-    """Read `12 supersedes 15`, `12 15 supersedes` or, as memd prints it, `12 says the same as 15`."""
+    """Read `12 supersedes 15`, `12 15 supersedes`, `15 replaced-by 12` or, as memd prints it, `12 says the same as 15`."""
     numbers = [word for word in words if daemon_call.is_id(word)]
-    said = " ".join(word for word in words if word not in numbers).casefold() or None
-    verbs = {verb: name for name, verb in RELATION_WORDS.items()}
-    relation = said if said is None else verbs.get(said, said)
-    if relation is not None and relation not in RELATION_WORDS:
+    said = " ".join(word for word in words if word not in numbers)
+    relation, is_reversed = _read_relation(said)
+    if said and relation is None:
         daemon_call.fail(
             f"{said!r} is neither an id such as 12 nor a relation: {', '.join(RELATION_WORDS)}"
         )
     ids = daemon_call.read_ids(numbers)
     if len(ids) != 2:  # noqa: PLR2004  # a judgment is about a pair
         first = ids[0] if ids else "ID"
-        daemon_call.fail(
-            f"give two memories: `memd judge {first} {relation or 'RELATION'} OTHER --reason WHY`"
-        )
-    return ids, relation
+        daemon_call.fail(f"give two memories: `memd judge {first} {relation or 'RELATION'} OTHER`")
+    return ids[::-1] if is_reversed else ids, relation
+
+
+def _read_relation(said: str) -> tuple[str | None, bool]:
+    """(the relation that these words name, whether the second memory is it to the first: `replaced by`)."""
+    parts = re.findall(r"[^\W_]+", said.casefold())
+    verbs = [part for part in parts if part not in _JOINING_WORDS]
+    stems = [stem for verb in verbs for stem in _RELATION_STEMS if verb.startswith(stem)]
+    if len(verbs) != 1 or not stems:
+        return None, False
+    return _RELATION_STEMS[stems[0]], "by" in parts
 
 
 def _format_open(found: dict[str, Any]) -> Iterator[str]:
@@ -194,9 +212,7 @@ def _format_open(found: dict[str, Any]) -> Iterator[str]:
         yield output.format_headline(older)
         yield output.format_headline(newer)
         for one, two in ((older, newer), (newer, older)):
-            command = daemon_call.format_command(
-                f"judge {one['id']} supersedes {two['id']} --reason WHY"
-            )
+            command = daemon_call.format_command(f"judge {one['id']} supersedes {two['id']}")
             yield f"    if #{one['id']} holds: {command}"
     left = found["count"] - len(found["pairs"])
     yield f"{output.plural(found['count'], 'pair')} to judge" + (

@@ -150,7 +150,8 @@ class Curator:
     async def rename(self, key: str, name: str) -> Project:
         """Rename a project. BadRequest if it cannot have that name."""
         tidy = self._redact_text(name)
-        return await self.db.write(lambda tx: projects.rename_project(tx, key, tidy))
+        now = self.clock()
+        return await self.db.write(lambda tx: projects.rename_project(tx, key, tidy, now))
 
     def _prepare_memories(self, memories: Sequence[NewMemory]) -> list[NewMemory]:
         prepared = []

@@ -24,6 +24,8 @@ from memd.text import one_line
 PROJECT_MERGE_RULE = "project-merge"
 _NOTE = "merged:"
 """With the key of the merged project: the name of the note by which the merge can be undone."""
+_RENAMED = "renamed:"
+"""The same of a renamed project."""
 _NAME_CHARACTERS_MAX = 100
 _RESERVED_NAMES = PLACELESS_PROJECTS | {"current", "all"}
 
@@ -172,8 +174,8 @@ def _restore_switches(
         projects.drop_switch(tx, projects.PROJECT_SCOPE, into.key)
 
 
-def rename_project(tx: Connection, key: str, name: str) -> Project:
-    """Give a project another name. BadRequest if it cannot have that name."""
+def rename_project(tx: Connection, key: str, name: str, now: int) -> Project:
+    """Give a project another name, and note the old one. BadRequest if it cannot have that name."""
     project = _get_project(tx, key)
     tidy = one_line(name, _NAME_CHARACTERS_MAX + 1)
     if not tidy or len(tidy) > _NAME_CHARACTERS_MAX or "/" in tidy or tidy in _RESERVED_NAMES:
@@ -188,8 +190,18 @@ def rename_project(tx: Connection, key: str, name: str) -> Project:
             raise BadRequest(
                 f"name: {other.key} is called {tidy!r} already; `memd project merge` makes them one"
             )
+    if tidy != project.name:
+        note = {"at": now, "was": project.name}
+        ledger.write_note(tx, _RENAMED + project.key, json.dumps(note))
     projects.rename_project(tx, project.id, tidy)
     return projects.project(tx, project.id) or project
+
+
+def undo_rename(tx: Connection, key: str) -> None:
+    """Give a project its former name again. BadRequest if another is called so by now."""
+    note = json.loads(ledger.read_note(tx, _RENAMED + key) or "{}")
+    rename_project(tx, key, note["was"], note["at"])
+    ledger.drop_note(tx, _RENAMED + key)
 
 
 def _get_project(tx: Connection, key: str) -> Project:

@@ -448,6 +448,7 @@ class _MemoryWriter:
 
     def _strengthen_memory(self, known: Summary) -> RememberResult:
         memory, is_imported = self.memory, self.memory.origin is not None
+        again = self._hide_again(known) if known.is_expired(self.now) else ()
         if memory.is_deliberate or (self.at > known.at and not is_imported):
             # The same line of the same import again is no repetition.
             self._repeat_memory(known)
@@ -459,7 +460,16 @@ class _MemoryWriter:
             and (self.at >= known.at or is_imported)
         ):
             self._renew_memory(known, self.at if known.is_expired(self.now) else known.at)
-        return RememberResult(known.id, "duplicate", self._resolve_topic(known.id))
+        return RememberResult(known.id, "duplicate", (*again, *self._resolve_topic(known.id)))
+
+    def _hide_again(self, known: Summary) -> tuple[int, ...]:
+        """Let a memory that was taken back and is said again hide what it hid until then."""
+        return tuple(
+            one
+            for past in links.supersessions_of(self.tx, known.id)
+            if past.newer_id == known.id and past.undone_at == known.expires_at
+            for one in self._hide_all(known.id, [past.older_id], past.rule, past.guard)
+        )
 
     def _repeat_memory(self, known: Summary) -> None:
         """Count a repetition; one that is proved brings its proof to what had none."""

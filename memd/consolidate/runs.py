@@ -270,7 +270,14 @@ def _describe(tx: Connection, change: Change) -> UndoableChange:
     title = memory.title if memory else ""
     if memory and memory.rule in ENDING_RULES:
         effect = effect.replace(" beside ", " instead of ")
-    return UndoableChange(change.name, change.at, change.by, did, title, effect, refusal)
+    if memory and change.kind == "remembered" and (above := memory.superseded_by):
+        # Without the middle of a chain its stale beginning would come back.
+        refusal = (
+            f"#{above} stands in its place; take that back first (`memd undo --list`), or forget it"
+        )
+    return UndoableChange(
+        change.name, change.at, change.by, did, title, "" if refusal else effect, refusal
+    )
 
 
 def _find_words(change: Change) -> tuple[str, str, str]:
@@ -298,13 +305,15 @@ def _find_words(change: Change) -> tuple[str, str, str]:
         "merged": (
             f"project {target} was merged into {text}", f"{target} gets back what it had", "",
         ),
+        "renamed": (f"project {target} was renamed", f"it is called {text} again", ""),
         "switched": (
             f"memd was switched for {target}", "",
             "what it was before is not recorded; `memd switch on` there, or another state, sets it",
         ),
         "remembered": (
-            f"{one} was remembered", "",
-            f"undo erases nothing; `memd forget {change.one}` does, and gives back what it replaced",
+            f"{one} was remembered",
+            "it ends, and what it replaced is shown again; remembered again, it is back",
+            "",
         ),
         "forgotten": (
             "something was forgotten", "",
@@ -330,5 +339,21 @@ def _take_back(tx: Connection, change: Change, now: int) -> None:
             rejections.take_back(tx, change.one)
         case "enforced":
             reviews.set_enforced(tx, change.one, now, is_on=False)
+        case "remembered":
+            _retract(tx, change.one, now)
+        case "renamed":
+            projects.undo_rename(tx, change.name.removeprefix("c:"))
         case _:  # merged
             projects.undo_merge(tx, change.name.removeprefix("m:"), now)
+
+
+def _retract(tx: Connection, number: int, now: int) -> None:
+    """Let a memory end now, and show what it hid; what undoing an edit hid stays hidden."""
+    memory = require_memory(tx, number)
+    for past in active_supersessions(tx, number):
+        judged = judgments.judgment_between(tx, number, past.older_id)
+        if past.newer_id != number or (judged and judged.reason.startswith(judging.UNDONE)):
+            continue
+        judging.undo_judgment(tx, number, past.older_id, Authority.USER_HAND, now)
+    supersede.unpin(tx, memory, Authority.USER_HAND)
+    summaries.renew_summary(tx, number, at=memory.at, expires_at=now, now=now)

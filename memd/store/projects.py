@@ -295,6 +295,10 @@ def forget_project(tx: Connection, project_id: int) -> None:
     ):
         tx.execute("DELETE FROM aliases WHERE project_id = ?", (project_id,))
         ledger.move_forgotten(tx, project_id, None)
+        tx.execute(
+            "DELETE FROM meta WHERE key = (SELECT 'renamed:' || key FROM projects WHERE id = ?)",
+            (project_id,),
+        )
         tx.execute("DELETE FROM projects WHERE id = ?", (project_id,))
 
 

@@ -234,7 +234,7 @@ def set_enforced(tx: Connection, summary_id: int, now: int, *, is_on: bool) -> b
 
 ChangeKind = Literal[
     "judged", "edited", "superseded", "consolidated", "pinned", "reviewed", "enforced", "merged",
-    "switched", "remembered", "forgotten",
+    "renamed", "switched", "remembered", "forgotten",
 ]  # fmt: skip
 
 
@@ -260,6 +260,7 @@ _IS_OF_PROJECTS = (
     f" ON m.key = '{ledger.FORGOTTEN}' || p.value JOIN json_each(m.value) t WHERE t.value = at)"
     " WHEN 'switched' THEN substr(name, 3) IN (SELECT o.key FROM projects o JOIN json_each(?5) p ON o.id = p.value"
     " UNION ALL SELECT c.key FROM sessions c JOIN json_each(?5) p ON c.project_id = p.value) WHEN 'merged' THEN 1"
+    " WHEN 'renamed' THEN substr(name, 3) IN (SELECT o.key FROM projects o JOIN json_each(?5) p ON o.id = p.value)"
     " ELSE EXISTS (SELECT 1 FROM summaries s JOIN json_each(?5) p"
     " ON s.project_id = p.value WHERE s.id IN (SELECT one WHERE kind <> 'consolidated' UNION ALL"
     " SELECT newer_id FROM supersessions WHERE kind = 'consolidated' AND run = one)) END"
@@ -282,9 +283,12 @@ UNION ALL SELECT 'v' || summary_id, 'reviewed', at, summary_id, coalesce(follows
 UNION ALL SELECT 'e' || summary_id, 'enforced', at, summary_id, 0, '', 'user', 3 FROM enforced
 UNION ALL SELECT 'm:' || substr(key, 8), 'merged', value ->> '$.at', 0, 0, value ->> '$.into', '', 3
   FROM meta WHERE substr(key, 1, 7) = 'merged:'
+UNION ALL SELECT 'c:' || p.key, 'renamed', value ->> '$.at', 0, 0, value ->> '$.was', 'user', 3
+  FROM projects p JOIN meta m ON m.key = 'renamed:' || p.key
 UNION ALL SELECT 'w:' || target, 'switched', at, 0, 0, scope, 'user', 3 FROM switches
-UNION ALL SELECT 'n' || id, 'remembered', created_at, id, 0, '', 'user', 1 FROM summaries
-  WHERE source = 'user' AND substr(rule, 1, 10) = 'remembered'
+UNION ALL SELECT 'n' || id, 'remembered', max(at, created_at), id, 0, '', 'user', 3 FROM summaries
+  WHERE source = 'user' AND substr(rule, 1, 10) = 'remembered' AND coalesce(expires_at > updated_at, 1)
+  AND NOT EXISTS (SELECT 1 FROM reviews WHERE follows = summaries.id AND verdict = 'everywhere')
 UNION ALL SELECT 'f' || at, 'forgotten', at, count(*), 0, '', 'user', 3 FROM forgotten GROUP BY at
 """
 

@@ -23,6 +23,7 @@ from memd.viewer.page import (
     read_text,
     render,
     shorten,
+    strip_code,
 )
 
 PART_CHARACTERS = 20_000
@@ -225,7 +226,7 @@ def _draw_node(visit: Visit, node: _DrawnNode, titles: Mapping[str, str], found:
     kind, _, name = node.name.partition(":")
     label = name.rstrip("/").rpartition("/")[2] or name
     if kind == "summary":
-        label = f"#{name} {titles.get(node.name, '')}"
+        label = f"#{name} {strip_code(titles.get(node.name, ''))}"
     elif kind == "event":
         label = _name_event(name, found)
     named = f"file:{name}" if kind == "settings" else node.name  # what it sets is in the file

@@ -226,7 +226,7 @@ def render(template: str, visit: Visit, **context: Any) -> Markup:
 
 def make_page(window: str, **context: Any) -> Page:
     """A page whose window is called so; `viewer/server.py:PAGES` says by which template it is shown."""
-    return Page(window if window == "memd" else f"{window} · memd", context)
+    return Page(window if window == "memd" else f"{strip_code(window)} · memd", context)
 
 
 def render_page(visit: Visit, template: str, section: str, page: Page) -> Json:
@@ -244,7 +244,7 @@ def _environment() -> Environment:
     made.filters |= {
         "age": format_age, "body": render_markdown, "clock": format_clock, "code": mark_code, "commas": "{:,}".format,
         "flat": flatten_markdown, "day": format_day, "gap": format_gap, "highlight": highlight, "iso": format_iso, "minute": format_minute,
-        "plural": plural, "shorten": shorten, "size": format_size, "time": render_time,
+        "plain": strip_code, "plural": plural, "shorten": shorten, "size": format_size, "time": render_time, "title": render_title,
     }  # fmt: skip
     made.globals |= {
         "ALL": ALL_PROJECTS, "SECTIONS": SECTIONS, "KINDS": KINDS, "SPEAKERS": SPEAKERS, "CLIENTS": CLIENTS,
@@ -336,6 +336,26 @@ def mark_code(message: str) -> Markup:
     parts = enumerate(message.split("`"))
     return Markup().join(
         Markup("<code>{}</code>").format(words) if place % 2 else escape(words)
+        for place, words in parts
+    )
+
+
+_CODE = re.compile(r"`+([^`]+)(?:`+|(?<=…)$)")
+"""Code in a title, or what is left of it where the title was cut."""
+
+
+def strip_code(title: str) -> str:
+    """A title as plain text, for the window, tooltips and pictures."""
+    return _CODE.sub(r"\1", title)
+
+
+def render_title(title: str, limit: int, wanted: Collection[str] = ()) -> Markup:
+    """A title on one line of at most this many characters, with its `code` as code and the words of a query marked."""
+    parts = enumerate(_CODE.split(shorten(title, limit)))
+    return Markup().join(
+        Markup("<code>{}</code>").format(highlight(words, wanted))
+        if place % 2
+        else highlight(words, wanted)
         for place, words in parts
     )
 

@@ -11,6 +11,9 @@ _EVENTS_MAX = 5_000
 """Events of a session that is written as one file."""
 _PAGE_EVENTS = 500
 _FILES_SHOWN = 12
+_TOLD_COUNTS = {
+    "sessions": "Sessions told", "lines": "Lines", "used": "Seen used", "overruled": "Overruled", "ignored": "Not used",
+}  # fmt: skip
 
 
 def show_sessions(visit: Visit) -> Page:
@@ -30,13 +33,22 @@ def read_weeks(visit: Visit) -> Json:
     found = visit.call("memd/told", weeks=_WEEKS)
     weeks = [one for one in found["weeks"] if one["told"]["lines"] or one["costs"]]
     costs = sorted({name for week in weeks for name in week["costs"]})
-    waits = [sum(cost["wait_ms"] for cost in week["costs"].values()) / 1000 for week in weeks]
-    columns = (
-        "Week to", "Sessions told", "Lines", "Seen used", "Overruled", "Not used",
-        "Tokens", *(f"Tokens: {name}" for name in costs), "Agents waited in memd",
-    )  # fmt: skip
-    shown = list(zip(weeks, waits, strict=True))
-    return {"weeks": shown, "columns": columns, "costs": costs, "holdout": found["holdout"]}
+    rows = [
+        (words, [f"{week['told'][name]:,}" for week in weeks])
+        for name, words in _TOLD_COUNTS.items()
+    ]
+    rows.append(("Tokens", [f"{_sum_costs(week, 'tokens'):,}" for week in weeks]))
+    rows += [
+        (f"Tokens: {name}", [f"{week['costs'].get(name, {}).get('tokens', 0):,}" for week in weeks])
+        for name in costs
+    ]
+    waits = [_sum_costs(week, "wait_ms") / 1000 for week in weeks]
+    rows.append(("Agents waited in memd", [f"{wait:,.1f} s" for wait in waits]))
+    return {"weeks": weeks, "waits": waits, "rows": rows, "holdout": found["holdout"]}
+
+
+def _sum_costs(week: Json, name: str) -> int:
+    return sum(cost[name] for cost in week["costs"].values())
 
 
 def show_told(visit: Visit) -> Page:

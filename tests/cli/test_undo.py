@@ -57,20 +57,50 @@ def test_undo_takes_back_the_change_that_is_named(memd, pair):
     assert "there is no change" in memd("undo", judgment["name"]).err
 
 
-def test_what_cannot_be_undone_says_why_and_what_to_do(memd, pair, noted):
-    memd("pin", pair[0])
-    number = noted("the tide table hangs by the door")
-    ran = memd("undo")
-    assert ran.status == 1
-    assert f"#{number} was remembered, which cannot be undone" in ran.err
-    assert f"`memd forget {number}`" in ran.err
-    assert f"`memd undo p{pair[0]}` takes back what came before" in ran.err
+def test_what_cannot_be_undone_says_why_and_what_to_do(memd, noted):
     gone = noted("the harbour master sings")
     memd("forget", "--yes", gone)
     assert (
         "something was forgotten, which cannot be undone: it is erased for good" in memd("undo").err
     )
     assert "memd restore FILE" in memd("undo", "--list").out
+
+
+def test_undo_takes_back_what_was_remembered_and_what_it_replaced_stands_again(memd):
+    def remember(text):
+        return memd("remember", text, "--topic-key", "ferry.pier", "--json").json["id"]
+
+    old = remember("the ferry leaves from the old pier")
+    new = remember("the ferry leaves from the new pier")
+    before = listed(memd)
+    assert f"undone: #{new} was remembered" in memd("undo").out
+    assert shown(memd, old) == [old]
+    found = [one["id"] for one in memd("list", "--limit", "50", "--json").json["memories"]]
+    assert (old in found, new in found) == (True, False)
+    assert f"n{new}" not in [one["name"] for one in listed(memd)]
+    assert remember("the ferry leaves from the new pier") == new
+    assert shown(memd, old, new) == [new]
+    assert listed(memd)[0]["name"] == before[0]["name"] == f"n{new}"
+    memd("forget", "--yes", old, new)
+
+
+def test_what_was_remembered_and_edited_goes_in_two_steps(memd, noted):
+    old = noted("the buoy is green")
+    new = memd("edit", old, "--text", "the buoy is red", "--json").json["id"]
+    assert f"#{new} stands in its place" in memd("undo", f"n{old}").err
+    assert "was edited" in memd("undo").out
+    assert f"#{old} was remembered" in memd("undo").out
+    found = [one["id"] for one in memd("list", "--limit", "50", "--json").json["memories"]]
+    assert not {old, new} & set(found)
+
+
+def test_undo_gives_a_project_its_former_name(memd, noted):
+    noted("crates are pink", "--project", "quay-a")
+    memd("project", "rename", "quay-a", "quay-b")
+    ran = memd("undo", "--project", "quay-b")
+    assert "it is called quay-a again" in ran.out
+    names = [one["name"] for one in memd("project", "list", "--json").json]
+    assert ("quay-a" in names, "quay-b" in names) == (True, False)
 
 
 def test_what_cannot_be_undone_elsewhere_bars_no_undo_here(memd, pair, noted):

@@ -8,7 +8,17 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from memd.viewer.page import Visit, highlight, query_terms, render, render_markdown, reveal
+from memd.viewer.page import (
+    Visit,
+    highlight,
+    make_page,
+    query_terms,
+    render,
+    render_markdown,
+    render_title,
+    reveal,
+    strip_code,
+)
 from tests.tables import every_row
 from tests.viewer.conftest import NOW, Elements
 
@@ -100,6 +110,32 @@ def test_joiners_and_whitespace_that_have_a_use_stay(text):
 def test_highlighting_keeps_every_character(text, query):
     marked, plain = highlight(text, query_terms(query)), highlight(text, ())
     assert Elements(marked).text == Elements(plain).text
+
+
+@pytest.mark.parametrize(
+    ("title", "html", "plain"),
+    [
+        ("Run `make <all>` first", "Run <code>make &lt;all&gt;</code> first", "Run make <all> first"),
+        ("``a`` and `b`", "<code>a</code> and <code>b</code>", "a and b"),
+        ("a ` alone, __init__.py, *x*", "a ` alone, __init__.py, *x*", "a ` alone, __init__.py, *x*"),
+        ("`cut off here…", "<code>cut off here…</code>", "cut off here…"),
+    ],
+)  # fmt: skip
+def test_code_in_a_title_is_code_on_a_page_and_plain_in_the_window(title, html, plain):
+    assert (render_title(title, 80), strip_code(title)) == (html, plain)
+    assert make_page(title).title == f"{plain} · memd"
+
+
+@given(st.text(alphabet="`<>&\"'ab …"))
+def test_no_title_opens_an_element_that_it_does_not_have(title):
+    assert not set("<>\"'") & set(re.sub("</?code>", "", render_title(title, 40)))
+
+
+def test_a_title_is_cut_and_words_are_marked_in_its_code():
+    assert render_title("see `ledger.py` now", 30, query_terms("ledger")) == (
+        "see <code><mark>ledger</mark>.py</code> now"
+    )
+    assert render_title("see `ledger.py and more` now", 14) == "see <code>ledger.p…</code>"
 
 
 def test_words_of_a_query_are_marked_in_every_form():
