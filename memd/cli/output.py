@@ -242,13 +242,20 @@ def _shorten_text(text: str, limit: int) -> str:
 # ── The terminal: its width, its colours, and text made to fit ──────────────────────────
 
 _STYLES = {
-    "bold": "1", "dim": "2", "struck": "2;9", "warning": "33", "bad": "31", "good": "32",
+    "bold": "1", "dim": "2", "struck": "2;9", "match": "1;33", "warning": "33", "bad": "31", "good": "32",
 }  # fmt: skip
 _KIND_STYLES = {
     "decision": "35", "instruction": "34", "preference": "34", "fix": "32", "failure": "31",
     "change": "36", "discovery": "33", "fact": "33", "task": "95", "note": "37", "session": "2",
 }  # fmt: skip
 _WIDTH_MIN = 40
+_QUESTION_WORDS = frozenset(
+    """about and are did does for from has have how into not our should that the their them then there this was were what
+    when where which who why will with you your""".split()  # noqa: SIM905  # a page of quotes reads worse
+)
+_WORD = re.compile(r"\w[\w.-]*\w")
+_PREFIX_FROM, _LONG_FROM = 5, 7
+"""Letters from which on a word may end otherwise by one letter, and by two."""
 
 
 class Screen(NamedTuple):
@@ -268,6 +275,16 @@ class Screen(NamedTuple):
     def paint_kind(self, kind: str, text: str) -> str:
         """A text in the colour of a kind."""
         return self.paint(text, _KIND_STYLES.get(kind, ""))
+
+    def paint_matches(self, text: str, words: re.Pattern[str] | None, style: str = "") -> str:
+        """A text in a style, with what matches `words` marked."""
+        if words is None or not self.has_color:
+            return self.paint(text, style)
+        end, painted = 0, ""
+        for found in words.finditer(text):
+            painted += self.paint(text[end : found.start()], style) + self.paint(found[0], "match")
+            end = found.end()
+        return painted + self.paint(text[end:], style)
 
 
 def find_screen() -> Screen:
@@ -312,3 +329,17 @@ def wrap(text: str, width: int, lines_max: int | None = None) -> Iterator[str]:
     if lines_max is not None and len(lines) > lines_max:
         lines[lines_max - 1] = cut(f"{lines[lines_max - 1]} …", width)
     yield from (cut(line, width) for line in lines[:lines_max] if line)
+
+
+def match_words(question: str) -> re.Pattern[str] | None:
+    """Make the pattern that marks a question's words in their forms; None if it has only stop words."""
+    words = {word.lower() for word in _WORD.findall(question)} - _QUESTION_WORDS
+    forms = sorted(map(_match_forms, words), key=len, reverse=True)
+    return re.compile(rf"(?<!\w)(?:{'|'.join(forms)})", re.IGNORECASE) if forms else None
+
+
+def _match_forms(word: str) -> str:
+    if not word.isalpha() or len(word) < _PREFIX_FROM:
+        return rf"{re.escape(word)}(?!\w)"
+    ending = 1 if len(word) < _LONG_FROM else 2
+    return rf"{re.escape(word[:-ending])}\w*"

@@ -9,7 +9,7 @@ from typing import Any
 from typer import Argument, Option
 
 from memd.cli import daemon_call, output
-from memd.cli.output import Memory, Screen, find_screen
+from memd.cli.output import Memory, Screen, find_screen, match_words
 from memd.cli.terminal import (
     TIMES,
     ClientOption,
@@ -67,13 +67,14 @@ def run_search(  # noqa: PLR0913  # one parameter per option
         explain=explain or None,
         **daemon_call.find_place(project),
     )
-    lines = _draw_answer(answer, find_screen(), time.time() * 1000, explain=explain)
+    question, now = " ".join(words), time.time() * 1000
+    lines = _draw_answer(answer, find_screen(), question, now, explain=explain)
     trace = _format_trace(answer) if explain else ()
     print_result(answer, itertools.chain(lines, trace))
 
 
 def _draw_answer(
-    answer: dict[str, Any], terminal: Screen, now: float, *, explain: bool
+    answer: dict[str, Any], terminal: Screen, question: str, now: float, *, explain: bool
 ) -> Iterator[str]:
     """Draw the hits, in columns for a terminal; `now` is UTC milliseconds."""
     hits, verdict, reason = answer["hits"], str(answer.get("verdict")), ""
@@ -85,7 +86,7 @@ def _draw_answer(
         word = {"weak": "not sure", "nothing": "not known"}.get(verdict, verdict)
         yield f"{terminal.paint(word, 'warning')}: {reason}"
     ages = [format_age(hit["at"], int(now)) for hit in hits]
-    columns = MemoryColumns(terminal, hits, ages)
+    columns = MemoryColumns(terminal, hits, ages, match_words(question))
     for hit in hits:
         yield from columns.format(hit, hit["snippet"])
         if explain:
@@ -351,8 +352,14 @@ def format_with_ages(terminal: Screen, memories: Sequence[Memory], now: int) -> 
 class MemoryColumns:
     """The columns of some memories, or plain lines where there is no terminal; `times` are what each shows as its time."""
 
-    def __init__(self, terminal: Screen, memories: Sequence[Memory], times: Iterable[str]) -> None:
-        self._screen = terminal
+    def __init__(
+        self,
+        terminal: Screen,
+        memories: Sequence[Memory],
+        times: Iterable[str],
+        words: re.Pattern[str] | None = None,
+    ) -> None:
+        self._screen, self._words = terminal, words
         self._times = dict(zip((one["id"] for one in memories), times, strict=True))
         self._id_width = max((len(str(one["id"])) + 1 for one in memories), default=2)
         self._kind_width = max((len(one["kind"]) for one in memories), default=4)
@@ -385,10 +392,10 @@ class MemoryColumns:
         room = self.text_width - output.measure(beside)
         title = output.cut(output.one_line(memory["title"]), room)
         style = "struck" if is_hidden else "bold"
-        fields.append(paint(title, style) + paint(beside, "dim"))
+        fields.append(self._screen.paint_matches(title, self._words, style) + paint(beside, "dim"))
         yield _GAP.join(fields)
         if marks := output.list_marks(memory):
             for line in output.wrap("; ".join(marks), self.text_width):
                 yield " " * self.indent + paint(line, "warning")
         for line in output.wrap(output.one_line(snippet), self.text_width, _SNIPPET_LINES_MAX):
-            yield " " * self.indent + line
+            yield " " * self.indent + self._screen.paint_matches(line, self._words)

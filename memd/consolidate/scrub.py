@@ -46,6 +46,14 @@ PLACEHOLDER = "[REDACTED:scrub]"
 _PATTERN_CHARACTERS_MAX = 1_000
 _PATTERN_TIME_MAX_S = 5.0
 """For a few hundred texts, which normally take milliseconds."""
+_STEPS_MAX = 20_000
+"""Steps of a compiled pattern: each takes some 500 bytes, and a repetition copies the steps within."""
+_PIECE = re.compile(
+    r"\\.|\[\^?\]?(?:\\.|[^\]\\])*\]|(?P<open>\(\??)|(?P<close>\))"
+    r"|(?P<repeat>[*+?]|\{(?!\})(?P<least>\d*)(?:,\d*)?\})[?+]?|(?P<brace>\{)|.",
+    re.DOTALL,
+)
+"""The pieces of a pattern, roughly: escapes, classes, groups, repetitions, characters."""
 ANY_PLACEHOLDER = re.compile(r"\[REDACTED:[^\]\n]{1,60}\]")
 """What redaction or a scrub puts in place of a text."""
 _SHOWN_IDS_MAX = 10
@@ -82,10 +90,7 @@ def make_pattern_rule(pattern: str, time_max_s: float = _PATTERN_TIME_MAX_S) -> 
     if not 0 < len(pattern) <= _PATTERN_CHARACTERS_MAX:
         raise BadRequest(f"pattern: between 1 and {_PATTERN_CHARACTERS_MAX} characters")
     try:
-        re.compile(
-            pattern
-        )  # its dialect: additions of `regex`, such as recursion, can eat all memory
-        compiled = regex.compile(pattern, cache_pattern=False)
+        compiled = _compile_pattern(pattern)
         matches_nothing = compiled.search("", timeout=time_max_s) is not None
     except (re.error, regex.error, OverflowError, RecursionError) as error:
         raise BadRequest(f"pattern: not a regular expression ({error})") from error
@@ -116,6 +121,35 @@ def make_redaction_rule(
         lambda values: [redact(v) if isinstance(v, str) else clean(v) for v in values],
         version,
     )
+
+
+def _compile_pattern(pattern: str) -> "regex.Pattern[str]":
+    """A pattern in the dialect of `re`: additions of `regex`, such as recursion, can eat all memory."""
+    import regex  # noqa: PLC0415  # as above
+
+    re.compile(pattern)
+    pieces = list(_PIECE.finditer(pattern))
+    if _count_steps(pieces) > _STEPS_MAX:
+        raise BadRequest("pattern: too many repetitions within repetitions")
+    # A brace that repeats nothing is a character to `re`, and may be an approximate match to `regex`.
+    text = "".join("\\{" if piece["brace"] else piece[0] for piece in pieces)
+    return regex.compile(text, cache_pattern=False)
+
+
+def _count_steps(pieces: Sequence[re.Match[str]]) -> int:
+    """The steps that `regex` compiles these pieces to, or more."""
+    groups = [[0]]
+    for piece in pieces:
+        steps = groups[-1]
+        if piece["open"]:
+            groups.append([0])
+        elif piece["close"] and len(groups) > 1:
+            groups[-2].append(sum(groups.pop()) + 1)
+        elif piece["repeat"]:
+            steps[-1] *= max(2, int(piece["least"] or 0) + 1)
+        else:
+            steps.append(1)
+    return sum(map(sum, groups))
 
 
 def _replace_matches(pattern: "regex.Pattern[str]", deadline: float, text: str) -> str:

@@ -136,7 +136,7 @@ def _split_word(index: MemoryIndex, word: str, among: TermStatistics) -> list[in
 
 
 def _find_known(index: MemoryIndex, alike: Iterable[str]) -> dict[int, str]:
-    """Those of the terms that the index knows, by their numbers."""
+    """The terms among these that the index knows, by their numbers."""
     numbers = ((index.vocabulary.number(term), term) for term in alike)
     return {number: term for number, term in numbers if number is not None}
 

@@ -398,7 +398,7 @@ class Recaller:
         terms = parse_terms(f"{question.text} {question.keywords}")
         is_named = question.topic_key is not None or question.embedding is not None
         if terms.is_empty and not (is_named or question.browse):
-            raise BadRequest("query: it has no word to search for; add some, or give a topic_key")
+            raise BadRequest("query: it has no word to search for; add some")
         intent = read_intent(question.text)
         name = question.profile or self._config.profile
         profile = self._choose_profile(name, is_recent=intent.is_recent)

@@ -181,7 +181,7 @@ class MemoryService:
             request.topic_key or request.embedding or request.browse or request.keywords.strip()
         )
         if not (request.query.strip() or is_named):
-            raise BadRequest("query: say what to look for, or give a topic_key")
+            raise BadRequest("query: say what to look for")
         scope = await self._find_scope(request, caller)
         now = self.app.clock()
         question = Question(

@@ -67,7 +67,11 @@ def check_golden(name, text):
 
 @every_row("name", SCREENS)
 def test_an_answer_stands_in_columns_that_fit(name):
-    lines = list(query._draw_answer(ANSWER, SCREENS[name], NOW, explain=False))
+    lines = list(
+        query._draw_answer(
+            ANSWER, SCREENS[name], "why did the login answer 500", NOW, explain=False
+        )
+    )
     for line in lines[1:-1]:  # the reason and the remarks may be longer: a terminal wraps them
         assert output.measure(re.sub(r"\x1b\[[\d;]*m", "", line)) <= SCREENS[name].width
     check_golden(f"search-{name}", "\n".join(lines))
@@ -105,6 +109,16 @@ def test_why_is_a_story(name):
     check_golden(f"why-{name}", "\n".join(why.tell_story(found, SCREENS[name])))
 
 
+def test_words_of_the_question_are_marked_in_other_forms_and_common_ones_are_not():
+    words = output.match_words("why did the branches use count=1 for login")
+    painted = Screen(80, is_terminal=True, has_color=True).paint_matches(
+        "A branch of branching logins; why? use 1", words
+    )
+    marked = re.findall(r"\x1b\[1;33m(.*?)\x1b\[0m", painted)
+    assert marked == ["branch", "branching", "logins", "use"]
+    assert output.match_words("why did you") is None
+
+
 @every_row(
     ("text", "width", "expected"),
     [
@@ -137,7 +151,7 @@ def on_terminal(served):
 
 def test_a_terminal_gets_columns_and_colour_and_may_refuse_both(on_terminal):
     asked = ("search", "login 500", "--project", "all")
-    assert "\x1b[1m" in on_terminal(*asked)
+    assert "\x1b[1;33m" in on_terminal(*asked)
     without = on_terminal(*asked, NO_COLOR="1")
     assert "\x1b" not in without
     assert re.search(r"^ +#\d+  \w+ +(?:user|agent|tool) ", without, re.MULTILINE)

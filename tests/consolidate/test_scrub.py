@@ -102,7 +102,8 @@ def test_a_pattern_is_replaced_in_texts_and_values():
 
 @every_row(
     "pattern",
-    ["", "(", "x*", "a" * 1_001, "(?P<", "a{99999999999999}", "(" * 1_000, r"\p{L}", "a(?R)"],
+    ["", "(", "x*", "a" * 1_001, "(?P<", "a{99999999999999}", "(" * 1_000, r"\p{L}", "a(?R)",
+     "(" * 20 + "a" + "|b)+" * 20, "(?:(?:ab){500}){500}"],
 )  # fmt: skip
 def test_an_invalid_pattern_is_refused(pattern):
     with pytest.raises(BadRequest, match="pattern: "):

@@ -76,8 +76,8 @@ async def test_an_unknown_tool_is_answered_with_the_known_ones(server, connect):
 @pytest.mark.parametrize(
     ("name", "arguments", "message"),
     [
-        ("mem_search", {}, "query: say what to look for, or give a topic_key"),
-        ("mem_search", {"query": "  "}, "query: say what to look for, or give a topic_key"),
+        ("mem_search", {}, "query: say what to look for"),
+        ("mem_search", {"query": "  "}, "query: say what to look for"),
         ("mem_search", {"query": "x", "k": -1}, "k: -1 is less than the minimum of 1"),
         ("mem_search", {"query": "x", "since": "soon"}, "since: 'soon' is no time"),
         (
