@@ -157,8 +157,7 @@ def _format_sync(status: StatusFields, now: float) -> str:
     room: dict[str, Any] = next((one for one in status["rooms"] if one["name"] == "sync"), {})
     if not room.get("place"):
         return ""
-    ago = output.format_duration((now - room["last_at"]) / 1000) if room["last_at"] else ""
-    when = f"{ago} ago" if ago else "not yet"
+    when = output.format_ago(room["last_at"], now) if room["last_at"] else "not yet"
     problem = f"; {output.one_line(room['problem'])}" if room["problem"] else ""
     return f"{when}, with {output.one_line(room['place'])}{problem}"
 
@@ -188,7 +187,7 @@ def format_status(status: StatusFields, now: float, *, is_tty: bool) -> Iterator
     yield from (f"  - {output.one_line(reason)}" for reason in status["reasons"])
     yield from output.format_table(_list_rows(status, now))
     for worker in status.get("rooms", ()):
-        yield f"  {worker['name']:<13} {_format_worker(worker, now)}"
+        yield "  " + output.format_row(worker["name"], _format_worker(worker, now), 14)
 
 
 def _format_versions(status: StatusFields) -> str:
@@ -257,7 +256,7 @@ def _format_last_event(at: int | None, now: float) -> str:
         return "never"
     if at > now + _FUTURE_MS:
         return "dated in the future; see `memd doctor`"
-    return f"{output.format_duration((now - at) / 1000)} ago"
+    return output.format_ago(at, now)
 
 
 def _format_model(model: dict[str, Any], now: float) -> str:
@@ -280,7 +279,7 @@ def _format_worker(worker: dict[str, Any], now: float) -> str:
     counts = _list_counts(worker)[:_WORKER_COUNTS_MAX]
     if last := worker.get("last"):
         found = ", ".join(_list_counts(last))
-        ago = f"last run {output.format_duration((now - last['at']) / 1000)} ago"
+        ago = f"last run {output.format_ago(last['at'], now)}"
         counts.append(f"{ago} ({found})" if found else ago)
     if counts:
         text += f"; {', '.join(counts)}"

@@ -132,14 +132,9 @@ def _find_export(source: str, paths: Sequence[Path]) -> Path | None:
 
 
 def _refuse_source(source: str) -> NoReturn:
-    known = f"the sources are {', '.join(SOURCES)}"
-    if Path(source).is_file():
-        daemon_call.fail(
-            f"{source} is not a file of `memd export`; if another program wrote it, name that: {known}"
-        )
-    if os.sep in source:
-        daemon_call.fail(f"there is no file {source}; {known}, or a file of `memd export`")
-    daemon_call.fail(f"there is no source {source!r}; {known}")
+    daemon_call.fail(
+        f"{source!r} is neither a source nor a file of `memd export`; the sources are {', '.join(SOURCES)}"
+    )
 
 
 _SESSION_FILE = "session:"
@@ -274,7 +269,7 @@ def _import_sessions(source: SessionSource, paths: Sequence[Path] | None, *, dry
     """Import the past sessions of a client. Exits 1 if something could not be read."""
     files = find_sessions(source, [str(path) for path in paths] if paths else None, os.environ)
     if not files:
-        where = ", ".join(map(str, paths)) if paths else _describe_location(source)
+        where = ", ".join(map(str, paths)) if paths else source.location
         message = f"no transcripts found in {where}"
         print_result({"done": [], "message": message}, [message])
         return
@@ -323,11 +318,6 @@ def _read_sessions(
         source=source,
     )
     return last_event
-
-
-def _describe_location(source: SessionSource) -> str:
-    home = os.environ.get("CLAUDE_CONFIG_DIR")
-    return f"{home}/projects" if home and source.client == "claude-code" else source.location
 
 
 def _wait_until_searchable(last_event: int) -> str:

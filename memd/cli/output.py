@@ -69,6 +69,11 @@ def format_duration(seconds: float) -> str:
     return " ".join(parts[:2])
 
 
+def format_ago(at: int, now: float) -> str:
+    """Format how long ago a time was; both in UTC milliseconds: 3 h 12 min ago."""
+    return f"{format_duration((now - at) / 1000)} ago"
+
+
 def format_size(count: int) -> str:
     """Format a number of bytes: 12.3 MB."""
     amount = float(count)
@@ -91,10 +96,14 @@ def format_counts(counts: Mapping[str, Any]) -> str:
     return ", ".join(f"{one_line(str(name))} {value}" for name, value in counts.items())
 
 
+def format_row(label: str, text: str, width: int = 11) -> str:
+    """Put a text behind its label, in a column that is as wide as this."""
+    return f"{label:<{width}}{text}".rstrip()
+
+
 def format_table(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
     """Align labels and texts; an empty label continues the row above."""
-    for label, text in rows:
-        yield f"{label:<11}{clean(text)}".rstrip()
+    yield from (format_row(label, clean(text)) for label, text in rows)
 
 
 # ── Memories ─────────────────────────────────────────────────────────────────────────────────────

@@ -324,7 +324,7 @@ def _wrap(name: str, text: str, width: int) -> Iterator[str]:
 
 
 def _label(name: str, text: str) -> str:
-    return f"  {name:<{_LABEL_WIDTH - 3}} {text}"
+    return "  " + output.format_row(name, text, _LABEL_WIDTH - 2)
 
 
 # ── One by one ───────────────────────────────────────────────────────────────────────────────────

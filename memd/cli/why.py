@@ -110,7 +110,7 @@ def _paint_verdict(found: Mapping[str, Any], terminal: Screen) -> str:
 
 
 def _label(name: str, text: str) -> str:
-    return f"{name:<{_LABEL_WIDTH}}{text}".rstrip()
+    return output.format_row(name, text, _LABEL_WIDTH)
 
 
 def _wrap_labelled(name: str, text: str, width: int) -> Iterator[str]:

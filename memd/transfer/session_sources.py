@@ -15,7 +15,7 @@ import subprocess
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
-from pathlib import Path, PurePath, PurePosixPath, PureWindowsPath
+from pathlib import Path, PurePosixPath
 from typing import TYPE_CHECKING, Any, Protocol
 
 from memd.errors import BadRequest
@@ -198,8 +198,7 @@ def _read_copilot(path: Path, _: SharedLines) -> SessionReader:
 
 _CURSOR_FOLDER = "agent-transcripts"
 _CURSOR_SUBAGENTS = "subagents"
-_ABSOLUTE_PATH = re.compile(r'"(/[^"\\\s]{1,1000}|[A-Za-z]:(?:\\\\[^"\\\n]{1,255}){1,64})"')
-"""A path in JSON, of this system or of Windows."""
+_ABSOLUTE_PATH = re.compile(r'"(/[^"\\\s]{1,1000})"')
 _NOT_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]")
 
 
@@ -220,20 +219,11 @@ def _find_cursor_directory(path: Path, name: str) -> str | None:
     with contextlib.suppress(OSError), path.open("rb") as file:
         text = file.read(_BEGIN_BYTES_MAX).decode("utf-8", "replace")
         for named in dict.fromkeys(_ABSOLUTE_PATH.findall(text)):
-            is_posix = named.startswith("/")
-            deep: PurePath = (
-                PurePosixPath(named) if is_posix else PureWindowsPath(named.replace("\\\\", "\\"))
-            )
-            for place in (deep, *deep.parents):
-                if _make_cursor_name(place) == name:
-                    return str(place)
+            deep = PurePosixPath(named)
+            for place in map(str, (deep, *deep.parents)):
+                if _NOT_ALPHANUMERIC.sub("-", place[1:]) == name:
+                    return place
     return find_directory_by_name(f"-{name}")
-
-
-def _make_cursor_name(place: PurePath) -> str:
-    r"""Return the name of a project's folder: of `/home/a/b` it is `home-a-b`, of `c:\a\b` it is `c-a-b`."""
-    parts = re.split(r"[:\\/]+", str(place)) if isinstance(place, PureWindowsPath) else [str(place)[1:]]  # fmt: skip
-    return _NOT_ALPHANUMERIC.sub("-", "-".join(parts))
 
 
 # ── Gemini CLI ───────────────────────────────────────────────────────────────────────────────────

@@ -161,11 +161,11 @@ def test_no_transcripts_are_no_error(alone, tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (["zed"], "there is no source 'zed'"),
+        (["zed"], "'zed' is neither a source nor a file"),
         (["claude-code", "/no/such"], "there is no /no/such"),
-        (["/no/such"], "there is no file /no/such"),
-        ([os.devnull], "there is no file"),
-        ([__file__], "is not a file of `memd export`"),
+        (["/no/such"], "'/no/such' is neither a source nor a file"),
+        ([os.devnull], "is neither a source nor a file"),
+        ([__file__], "nor a file of `memd export`"),
     ],
 )
 def test_a_wrong_source_is_refused(alone, arguments, message):
