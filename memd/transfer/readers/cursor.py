@@ -8,17 +8,15 @@ as done. Before the user's words stands what the client added; they are in `<use
 import re
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import datetime, timedelta
 from typing import Any
 
 from memd.transfer.readers.base import LineReader, SessionWriter, get_mapping, get_text, join_texts
 
 _QUERY = re.compile(r"<user_query>\s*(.*?)\s*(?:</user_query>|\Z)", re.DOTALL)
 _TIMESTAMP = re.compile(
-    r"<timestamp>\s*(?:\w+, )?(\w{3})\w* (\d{1,2}), (\d{4}), (\d{1,2}):(\d{2}) (AM|PM) \(UTC(?:([+-]\d{1,2})(?::(\d{2}))?)?\)"
+    r"<timestamp>\s*(?:\w+, )?(\w{3})\w* (\d{1,2}, \d{4}, \d{1,2}:\d{2} [AP]M) \(UTC(?:([+-]\d{1,2})(?::(\d{2}))?)?\)"
 )
-_MONTHS = ("Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec")
-_NOON = 12
 _EDIT_TOOLS = frozenset({
     "write", "strreplace", "multistrreplace", "edit", "editfile", "edit_file", "search_replace", "multiedit", "delete",
     "applypatch", "apply_patch", "editnotebook",
@@ -99,25 +97,12 @@ class CursorReader(LineReader):
 
 def _read_time(text: str) -> int | None:
     """Return the time that a prompt begins with, UTC milliseconds."""
-    found = _TIMESTAMP.search(text)
-    if found is None or found[1] not in _MONTHS:
+    if (found := _TIMESTAMP.search(text)) is None:
         return None
-    hour = int(found[4]) % _NOON + (_NOON if found[6] == "PM" else 0)
-    hours, minutes = int(found[7] or 0), int(found[8] or 0)
+    hours, minutes = int(found[3] or 0), int(found[4] or 0)
+    ahead = timedelta(hours=hours, minutes=-minutes if hours < 0 else minutes)
     try:
-        zone = (
-            timezone(timedelta(hours=hours, minutes=-minutes if hours < 0 else minutes))
-            if hours or minutes
-            else UTC
-        )
-        when = datetime(
-            int(found[3]),
-            _MONTHS.index(found[1]) + 1,
-            int(found[2]),
-            hour,
-            int(found[5]),
-            tzinfo=zone,
-        )
-    except ValueError:
+        when = datetime.strptime(f"{found[1]} {found[2]} +0000", "%b %d, %Y, %I:%M %p %z") - ahead
+    except (ValueError, OverflowError):
         return None
     return int(when.timestamp() * 1000)
