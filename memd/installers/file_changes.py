@@ -536,7 +536,4 @@ def write_location(file: str) -> None:
     with contextlib.suppress(OSError, ValueError):
         if path.exists() and path.read_text(encoding="utf-8") == text:
             return
-        descriptor, temporary = tempfile.mkstemp(prefix=".installed.", dir=path.parent)
-        with os.fdopen(descriptor, "w", encoding="utf-8") as output:
-            output.write(text)
-        Path(temporary).replace(path)
+        _replace_file(path, text.encode())

@@ -5,7 +5,7 @@ It adds reminders to prompts, and instructions for the next agent to a compactio
 
 import math
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 _REMINDER = re.compile(r"<system-reminder>.*?(?:</system-reminder>|\Z)", re.DOTALL)
@@ -65,14 +65,26 @@ def has_result(content: Any) -> bool:
 
 def message_text(content: Any) -> str:
     """Return the text of a message without the client's reminders."""
-    if isinstance(content, str):
-        texts = [content]
-    else:
-        found = (
-            block.get("text") for block in message_blocks(content) if block.get("type") == "text"
-        )
-        texts = [text for text in found if isinstance(text, str)]
-    return _REMINDER.sub("", "\n".join(texts)).strip()
+    return _REMINDER.sub("", join_texts(content, "text")).strip()
+
+
+def join_texts(parts: Any, *types: str) -> str:
+    """Return the text of a message: of its parts, those of these types, or with any `text` if none is named."""
+    if isinstance(parts, str):
+        return parts
+    if isinstance(parts, dict):
+        parts = [parts]
+    return "\n".join(_list_texts(parts, types)) if isinstance(parts, list) else ""
+
+
+def _list_texts(parts: list[Any], types: tuple[str, ...]) -> Iterator[str]:
+    for part in parts:
+        if isinstance(part, str):
+            yield part
+        elif isinstance(part, dict) and (not types or part.get("type") in types):
+            text = part.get("text")
+            if isinstance(text, str):
+                yield text
 
 
 def is_private_text(text: str) -> bool:

@@ -11,7 +11,7 @@ def test_the_text_of_a_message_has_no_reminders_and_images():
     content = [
         {"type": "image", "source": {"data": "AAAA"}},
         {"type": "text", "text": "Look. <system-reminder>be good</system-reminder>"},
-        "not a block",
+        7,
     ]
     assert claude_markup.message_text(content) == "Look."
     assert claude_markup.message_text("<system-reminder>never closed") == ""

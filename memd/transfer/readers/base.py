@@ -12,7 +12,7 @@ import contextlib
 import json
 import re
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -509,22 +509,3 @@ def get_objects(value: Mapping[str, Any], name: str) -> Sequence[Mapping[str, An
     """Return the objects in a list."""
     found = value.get(name)
     return [one for one in found if isinstance(one, dict)] if isinstance(found, list) else []
-
-
-def join_texts(parts: Any, *types: str) -> str:
-    """Return the text of a message: of its parts, those of these types, or with any `text` if none is named."""
-    if isinstance(parts, str):
-        return parts
-    if isinstance(parts, dict):
-        parts = [parts]
-    return "\n".join(_list_texts(parts, types)) if isinstance(parts, list) else ""
-
-
-def _list_texts(parts: list[Any], types: tuple[str, ...]) -> Iterator[str]:
-    for part in parts:
-        if isinstance(part, str):
-            yield part
-        elif isinstance(part, dict) and (not types or part.get("type") in types):
-            text = part.get("text")
-            if isinstance(text, str):
-                yield text

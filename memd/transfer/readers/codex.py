@@ -11,6 +11,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from memd.transfer.claude_markup import join_texts
 from memd.transfer.readers.base import (
     ImportedPayload,
     LineReader,
@@ -18,7 +19,6 @@ from memd.transfer.readers.base import (
     get_mapping,
     get_objects,
     get_text,
-    join_texts,
 )
 
 _BARE_ITEMS = frozenset(

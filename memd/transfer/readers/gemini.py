@@ -9,6 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from memd.transfer.claude_markup import join_texts
 from memd.transfer.readers.base import (
     DocumentLines,
     ImportedPayload,
@@ -17,7 +18,6 @@ from memd.transfer.readers.base import (
     get_mapping,
     get_objects,
     get_text,
-    join_texts,
 )
 
 _INJECTED = re.compile(r"\s*<(?:session_context|hook_context|state_snapshot|system_note)\b")
