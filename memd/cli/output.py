@@ -97,8 +97,8 @@ def format_counts(counts: Mapping[str, Any]) -> str:
 
 
 def format_row(label: str, text: str, width: int = 11) -> str:
-    """Put a text behind its label, in a column that is as wide as this."""
-    return f"{label:<{width}}{text}".rstrip()
+    """Put a text behind its label, in a column that is as wide as this, and apart from a longer label."""
+    return f"{label:<{width - 1}} {text}".rstrip()
 
 
 def format_table(rows: Iterable[tuple[str, str]]) -> Iterator[str]:
