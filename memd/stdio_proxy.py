@@ -11,7 +11,6 @@ client closes its side, stops reading, sends a signal or dies.
 import _signal as signal  # type: ignore[import-not-found]  # not in the stubs; `signal` would import `enum`
 import os
 import select
-import sys
 import time
 from _socket import AF_UNIX, SHUT_WR, SOCK_STREAM, socket
 
@@ -42,13 +41,16 @@ _PIPE_BYTES = 4_096
 """Bytes that a pipe ready for writing takes without blocking (PIPE_BUF)."""
 
 
-def main(argv: list[str] | None = None) -> int:
-    """Serve until the client is gone, and return 0. Without a daemon at the start: a line on stderr, and 1."""
+def main(_argv: "tuple[()] | list[str]" = ()) -> int:
+    """Serve until the client is gone, and return 0. Without a daemon at the start: a line on stderr, and 1.
+
+    No argument says anything: `--vault` is MEMD_VAULT by now (`memd.__main__`).
+    """
     signal.signal(signal.SIGINT, _exit_silently)
     signal.signal(signal.SIGTERM, _exit_silently)
     parent = os.getppid()
     try:
-        paths = Paths(os.environ, _find_vault(sys.argv[1:] if argv is None else argv))
+        paths = Paths(os.environ)
     except ValueError as error:
         return _print_error(str(error))
     if _is_disabled(paths):
@@ -82,15 +84,6 @@ def _exit_silently(_: int, __: object) -> None:
 def _print_error(message: str) -> int:
     os.write(2, (message + "\n").encode("utf-8", "replace"))
     return 1
-
-
-def _find_vault(argv: list[str]) -> str | None:
-    for position, word in enumerate(argv):
-        if word == "--vault" and position + 1 < len(argv):
-            return argv[position + 1]
-        if word.startswith("--vault="):
-            return word.removeprefix("--vault=")
-    return None
 
 
 def _make_preface(environ: "os._Environ[str]") -> bytes:

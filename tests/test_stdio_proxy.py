@@ -14,7 +14,6 @@ import pytest
 
 from memd import stdio_proxy
 from memd.paths import Paths
-from tests.tables import every_row
 
 TIMEOUT_S = 60.0
 
@@ -276,15 +275,6 @@ def test_it_starts_a_detached_daemon(start, home):
     assert len(told["fds"]) <= 2  # the claim of the start, and the listing's own
     assert (home / "state" / "memd.log").read_text(encoding="utf-8") == "a word\n"
     assert (home / "state" / "memd.log").stat().st_mode & 0o777 == 0o600
-
-
-@every_row(
-    ("argv", "vault"),
-    [([], None), (["--vault", "work"], "work"), (["--vault=work"], "work"), (["--vault"], None)],
-    ids=["none", "two words", "one word", "half"],
-)
-def test_a_vault_can_be_named(argv, vault):
-    assert stdio_proxy._find_vault(argv) == vault
 
 
 def test_it_loads_nothing_heavy():
