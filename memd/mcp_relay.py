@@ -42,6 +42,8 @@ _INCOMPATIBLE = (
     "memd was replaced by a version that does not continue this session; connect to it again"
 )
 _TOO_LONG = "this line is longer than memd takes; send less at once, in several calls"
+_EDGE_BYTES = 512
+"""What is kept of the beginning and the end of a line that is too long, for the id of its request."""
 _PLAIN = frozenset(range(0x20, 0x7F)) - {0x22, 0x5C}
 """Printable ASCII that needs no escape in JSON."""
 
@@ -49,12 +51,17 @@ Key = tuple[bool, str | int | float]
 """A request's id, with whether it is a text."""
 
 
+class LongLine(bytes):
+    """The first and the last bytes of a line that is longer than the limit."""
+
+
 class LineCutter:
-    """Cuts a stream into lines, each with its line end. Of a longer line than the limit only so much is kept."""
+    """Cuts a stream into lines, each with its line end; a line above the limit becomes a `LongLine`."""
 
     def __init__(self, limit: int | None = None) -> None:
         self._limit = limit
         self._rest = bytearray()
+        self._is_long = False
 
     def feed(self, chunk: bytes) -> list[bytes]:
         """The lines that this chunk completes."""
@@ -62,19 +69,21 @@ class LineCutter:
         lines = []
         for part in ended:
             self._grow(part)
-            lines.append(self.take_rest() + b"\n")
+            lines.append(self.take_rest(b"\n"))
         self._grow(rest)
         return lines
 
-    def take_rest(self) -> bytes:
-        """Remove and return the line in hand."""
-        rest, self._rest = bytes(self._rest), bytearray()
-        return rest
+    def take_rest(self, end: bytes = b"") -> bytes:
+        """Remove and return the line in hand, with this line end."""
+        line = LongLine(self._rest) if self._is_long else bytes(self._rest + end)
+        self._rest, self._is_long = bytearray(), False
+        return line
 
     def _grow(self, part: bytes) -> None:
         self._rest += part
-        if self._limit is not None:
-            del self._rest[self._limit + 1 :]
+        if self._limit is not None and len(self._rest) > (0 if self._is_long else self._limit):
+            self._is_long = True
+            del self._rest[_EDGE_BYTES:-_EDGE_BYTES]
 
 
 class State:
@@ -109,7 +118,7 @@ class McpRelay:
     (`to_client`, `to_daemon`), and says when a connection begins (`on_connected`) and ends (`on_disconnected`).
     """
 
-    def __init__(self, preface: bytes, line_bytes_max: int) -> None:
+    def __init__(self, preface: bytes) -> None:
         self.to_client = bytearray()
         self.to_daemon = bytearray()
         self.state = State.AWAY
@@ -117,7 +126,7 @@ class McpRelay:
         """Whether the daemon at this connection has answered something."""
         self.is_incompatible = False
         """Whether a new daemon refused the handshake: all is answered, and the session is to be ended."""
-        self._preface, self._line_bytes_max = preface, line_bytes_max
+        self._preface = preface
         self._added = self._sent = 0
         """Bytes put into `to_daemon` on this connection, and taken from it."""
         self._backlog: list[tuple[bytes, int | None]] = []
@@ -134,8 +143,9 @@ class McpRelay:
 
     def take_client_line(self, line: bytes) -> None:
         """Pass a line to the daemon, or have it wait, or answer it."""
-        if len(line) > self._line_bytes_max + 1:  # with its line end
-            self._answer("null", INVALID_REQUEST, _TOO_LONG)
+        if isinstance(line, LongLine):
+            key = _find_id(line)
+            self._answer("null" if key is None else _quote_id(key), INVALID_REQUEST, _TOO_LONG)
         elif self.state == State.READY:
             self._send(line)
             self._put_off(line, self._added)
@@ -378,6 +388,16 @@ def _make_key(value: object) -> Key | None:
 def _quote_id(key: Key) -> str:
     is_text, value = key
     return quote_json(str(value)) if is_text else repr(value)
+
+
+def _find_id(line: LongLine) -> Key | None:
+    """The id of a request that was too long to keep, if it stands before or after everything else."""
+    head, tail = line[:_EDGE_BYTES], line[-_EDGE_BYTES:].rstrip()
+    start, end = head.find(b'"id":'), tail.rfind(b'"id":')
+    parts = [tail[end + 5 : -1]] if end >= 0 and tail.endswith(b"}") else []
+    if start >= 0 and not head[1:start].count(b"{"):
+        parts.append(head[start + 5 :].partition(b",")[0])
+    return next((key for part in parts if (key := _make_key(_parse(part))) is not None), None)
 
 
 def _format_error(quoted_id: str, code: int, message: str, data: str | None = None) -> bytes:

@@ -63,7 +63,7 @@ def main(_argv: "tuple[()] | list[str]" = ()) -> int:
     link = finder.wait_for_first()
     if link is None:
         return _print_error(finder.explain_absence())
-    proxy = _Proxy(link, McpRelay(preface, LINE_BYTES_MAX), finder)
+    proxy = _Proxy(link, McpRelay(preface), finder)
     proxy.run(parent)
     if proxy.is_incompatible:
         return _print_error("memd was replaced by a version that does not continue this session")

@@ -9,10 +9,10 @@ from memd.mcp_relay import (
     WAITING_BYTES_MAX,
     WAITING_MAX,
     LineCutter,
+    LongLine,
     McpRelay,
     State,
 )
-from memd.paths import LINE_BYTES_MAX
 from tests.tables import every_row
 
 PREFACE = {"memd": 1, "cwd": "/work"}
@@ -44,7 +44,7 @@ class Session:
     """A relay between a client and daemons that a test plays."""
 
     def __init__(self):
-        self.relay = McpRelay(line(PREFACE), LINE_BYTES_MAX)
+        self.relay = McpRelay(line(PREFACE))
         self.link()
 
     def link(self):
@@ -394,19 +394,34 @@ def test_a_line_that_is_too_long_is_not_kept_and_the_next_one_is():
     lines = [one for at in range(0, len(first), 999) for one in cutter.feed(first[at : at + 999])]
     assert lines == []
     long, short = cutter.feed(b"\nshort\n")
-    assert long == first[:101] + b"\n"
+    assert isinstance(long, LongLine)
+    assert long.startswith(b"a" * 50 + b"b")
+    assert long.endswith(b"b" + b"c" * 50)
+    assert len(long) < 2_000
     assert short == b"short\n"
 
 
-def test_a_request_that_is_too_long_is_refused_and_not_passed_on():
+@every_row(
+    ("head", "tail", "number"),
+    [
+        ('{"jsonrpc":"2.0","id":7,"method":"tools/call","params":{"text":"', '"}}', 7),
+        ('{"jsonrpc":"2.0","id":"s-7","method":"tools/call","params":{"text":"', '"}}', "s-7"),
+        ('{"method":"tools/call","params":{"text":"', '"},"jsonrpc":"2.0","id":7} \r', 7),
+        ('{"method":"tools/call","params":{"id":8,"text":"', '"},"jsonrpc":"2.0","id":"x"}', "x"),
+        ('{"method":"tools/call","params":{"id":8,"text":"', '","id":9}}', None),
+        ("", '"id":', None),
+    ],
+)
+def test_a_request_that_is_too_long_is_refused_by_its_id(head, tail, number):
+    cutter = LineCutter(limit=1_000)
+    (long,) = cutter.feed(f"{head}{'x' * 5_000}{tail}\n".encode())
     session = Session()
-    session.relay.take_client_line(b"x" * (LINE_BYTES_MAX + 1) + b"\n")
+    session.relay.take_client_line(long)
     (refused,) = session.heard()
+    assert refused["id"] == number
     assert refused["error"]["code"] == INVALID_REQUEST
     assert "send less at once" in refused["error"]["message"]
-    longest = line({"method": "x", "text": "y" * LINE_BYTES_MAX})[-LINE_BYTES_MAX - 1 :]
-    session.relay.take_client_line(longest)
-    assert session.relay.to_daemon.endswith(longest)
+    assert session.deliver() == [PREFACE]
 
 
 def test_nothing_is_kept_of_lines_that_were_answered():
