@@ -4,7 +4,9 @@ import re
 from pathlib import Path
 
 from memd.belief.checks import RuleCheck, read_checks
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
+
+TABLES = read_tables("belief/checks")
 
 
 def checks(text):
@@ -80,36 +82,7 @@ def test_a_rule_may_have_several():
     ]  # fmt: skip
 
 
-@every_row(
-    "said",
-    [
-        "Never run `terraform apply` unless I ask.",
-        "Don't run `npm test` on main.",
-        "Never `git push` without asking me.",
-        "Do not use `npm` for the backend.",
-        "Don't forget to run `make lint`.",
-        "never skip `make lint`",
-        "Not only `npm test` but also `npm run lint`.",
-        "It is not necessary to run `make lint`.",
-        "You don't need to run `make lint` before each commit.",
-        "The user did not run `make test` before committing.",
-        "You can't run `docker` in this sandbox.",
-        "There is no `docker`.",
-        "Why not use `npm`?",
-        "Do not break `npm test`.",
-        "Don't change the code that uses `npm`.",
-        "Don't remove `console.log` from the examples.",
-        "Specs under docs/ are not to be committed.",
-        "Do not mention `docs/private/` in AGENTS.md.",
-        "In hk the release task must not run cargo update.",
-        "Run `make test` before testing the UI.",
-        "Run `make docs` after every commit.",
-        "Don't commit before I have looked at `src/app.ts`.",
-        "Use `--force` with care.",
-        "He prefers tabs and short functions.",
-        "如果失败，不要运行 `make deploy`。",
-    ],
-)
+@every_row("said", TABLES["a_sentence_that_limits_or_does_not_forbid_has_none"])
 def test_a_sentence_that_limits_or_does_not_forbid_has_none(said):
     assert checks(said) == []
 

@@ -4,7 +4,9 @@ from memd.belief.decide import CandidatePair, decide
 from memd.distill.reversals import judge_decision
 from memd.models import Authority, EdgeType, Kind
 from tests.factories import make_summary
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
+
+TABLES = read_tables("belief/reversals")
 
 REPLACED = (
     ("From now on open pull requests against develop.", "From now on open pull requests against main."),
@@ -28,24 +30,7 @@ IN_DOUBT = (
     ("Send mails by Postmark", "Send mails by SES again, Postmark got too expensive"),
     ("Copy rows from orders into archive", "From now on copy rows from archive into orders"),
 )  # fmt: skip
-BOTH_HOLD = (
-    ("Always log in JSON", "From now on log in UTC"),
-    ("Always answer in English", "From now on write tests in German"),
-    ("Use pnpm instead of npm", "Use yarn instead of npm"),
-    ("Use eslint for the frontend and the docs", "Use biome instead of eslint for the frontend"),
-    ("Use tabs in `Makefile`", "From now on use tabs in `main.go`"),
-    ("Log in via SSO", "Log in via password now"),
-    ("Run tests with -x", "From now on run tests with -v"),
-    ("Use Redis for the cache", "Use Valkey for the cache in tests instead of Redis"),
-    ("Use Redis for the cache in tests", "Use Valkey for the cache instead of Redis"),
-    ("Open pull requests against develop", "From now on open hotfix pull requests against main"),
-    ("Open pull requests against main", "From now on open pull requests against develop, too"),
-    ("Use npm for the docs", "Use pnpm instead of npm for the app"),
-    ("Prefer Redis over Valkey", "Prefer Valkey instead of memcached"),
-    ("Support logins via Google", "Support logins via GitHub now"),
-    ("Use Redis for caching", "From now on use Redis for sessions"),
-    ("Don't push to main from a fork", "From now on push to main from a branch"),
-)  # fmt: skip
+BOTH_HOLD = TABLES["BOTH_HOLD"]  # fmt: skip
 
 
 def compare(older, newer):

@@ -9,7 +9,9 @@ from memd.store import links
 from tests.distill import speech
 from tests.distill.written import Desk
 from tests.factories import make_event
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
+
+TABLES = read_tables("distill/speech")
 
 TYPED = {Kind.INSTRUCTION, Kind.PREFERENCE, Kind.DECISION, Kind.FACT, Kind.TASK}
 PRECISION = 0.98
@@ -101,22 +103,7 @@ async def test_a_rule_that_the_user_takes_back_ends_and_no_rule_takes_its_place(
 
 @pytest.mark.parametrize(
     ("rule", "said"),
-    [
-        ("Always run the linter.", "Maybe I no longer want you to always run the linter."),
-        ("Always run the linter.", "My boss no longer wants you to always run the linter."),
-        ("Always run the linter.", "You no longer have to always run the benchmarks."),
-        ("Always run the linter.", "You no longer need to never run the linter."),
-        ("Always run the linter.", "Do you think I no longer want you to always run the linter?"),
-        ("Always run the linter.", "The memo says 'I no longer want you to always run the linter.'"),
-        ("Always run the linter.", "You no longer have to run the linter in this file."),
-        ("Always run the linter before a commit.", "If CI is green, you no longer need to run the linter before a commit."),
-        ("Always run the linter before a commit.", "Jo says, you no longer need to run the linter before a commit."),
-        ("Always run the linter before a commit.", "I never said, you no longer need to run the linter before a commit."),
-        ("Always run the linter before a commit.", "When we have CI, then you no longer need to run the linter before a commit."),
-        ("Always run the linter before a commit.", "It would be nice, and you don't have to run the linter before a commit any more?"),
-        ("Always run the linter before a commit.", "Suppose CI does it, so you no longer need to run the linter before a commit."),
-        ("Always run the linter before a commit.", "Maybe later, but you no longer need to run the linter before a commit."),
-    ],
+    TABLES["a_rule_stays_that_nobody_takes_back"],
 )  # fmt: skip
 async def test_a_rule_stays_that_nobody_takes_back(desk, rule, said):
     (kept,) = await desk.says(rule)
