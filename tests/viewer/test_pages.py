@@ -637,7 +637,7 @@ def test_a_static_page_replaces_nothing_and_follows_no_link(served, tmp_path):
     link.symlink_to(tmp_path / "elsewhere.html")
     os.mkfifo(device)
     for path in (kept, link, device, tmp_path):
-        ran = served.run("view", "--static", str(path), "--project", "ledger")
+        ran = served.run_forked(["view", "--static", str(path), "--project", "ledger"])
         assert (ran.status, "exists; name a new file" in ran.err) == (1, True), ran.err
     assert kept.read_text() == "mine"
     assert link.is_symlink()
