@@ -8,21 +8,7 @@ from tests.tables import every_row, read_tables
 
 TABLES = read_tables("belief/reversals")
 
-REPLACED = (
-    ("From now on open pull requests against develop.", "From now on open pull requests against main."),
-    ("Always open pull requests against develop", "Open pull requests against main again."),
-    ("Deploy the api via the Jenkins job", "From now on deploy the api via GitHub Actions"),
-    ("Merge features into develop", "From now on merge features into `main`"),
-    ("Branch feature work from develop", "Branch feature work from main now"),
-    ("Write commit messages in English", "Write commit messages in German rather than English"),
-    ("From now on write commit messages in English", "From now on write commit messages in German"),
-    ("Always answer in English", "From now on answer in German"),
-    ("Use npm", "Use pnpm instead of npm"),
-    ("Use pnpm instead of npm", "Use yarn instead of pnpm"),
-    ("Use spaces, not tabs", "Use tabs, not spaces"),
-    ("Use npm for installs because it is there", "Use pnpm, not npm, for installs"),
-    ("Use Redis for the cache because Memcached lost data", "Use Valkey for the cache instead of Redis because of the licence"),
-)  # fmt: skip
+REPLACED = TABLES["REPLACED"]  # fmt: skip
 IN_DOUBT = (
     ("Open pull requests against develop", "Open pull requests against main"),
     ("Deploy the api to staging", "From now on deploy the api to production"),

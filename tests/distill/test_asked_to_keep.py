@@ -12,26 +12,7 @@ BANS = (
     "from now on no print statements in the code please",
     "From now on, no test may take longer than a second.",
 )
-KEPT = (
-    ("From now on deploy with `make deploy` only.", "said:from-now-on", "instruction"),
-    ("From now on don't touch `vendor/`", "said:from-now-on", "instruction"),
-    ("From now on run only this suite with `--serial`.", "said:from-now-on", "instruction"),
-    ("From now on keep the tests of this module offline.", "said:from-now-on", "instruction"),
-    ("From now on use the spare key, for this branch only.", "said:from-now-on", "instruction"),
-    ("ok, from now on all dates must be in UTC", "said:from-now-on", "instruction"),
-    ("From now on migrations need a review.", "said:from-now-on", "instruction"),
-    ("Never rotate the keys on a Friday.", "said:always", "instruction"),
-    ("Always quantize the weights before they are uploaded.", "said:always", "instruction"),
-    ("Never hardwire an address.", "said:always", "instruction"),
-    ("every model change needs a migration, please remember that", "said:remember", "fact"),
-    ("the staging host is rebuilt on Mondays - don't forget that!", "said:remember", "fact"),
-    ("Please remember: the customer id is a UUID.", "said:remember", "fact"),
-    ("Remember that deploys go through staging.", "said:remember", "fact"),
-    ("remember that we use bun for the scripts", "said:remember", "fact"),
-    ("Use pnpm, not npm, from now on.", "said:from-now-on", "instruction"),
-    ("Use tabs, please, from now on.", "said:from-now-on", "instruction"),
-    *((text, "said:from-now-on", "instruction") for text in BANS),
-)
+KEPT = TABLES["KEPT"]
 NOT_KEPT = TABLES["NOT_KEPT"]
 
 

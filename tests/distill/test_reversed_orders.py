@@ -26,18 +26,7 @@ async def test_the_newer_of_two_orders_on_one_thing_stands_alone(desk, first, th
 
 @pytest.mark.parametrize(
     ("rejected", "then", "is_learned"),
-    [
-        (
-            "Always run the linter before each commit.",
-            "Make sure to always run the linter before you commit.",
-            False,
-        ),
-        ("Never push to main.", "Don't ever push to main.", False),
-        ("From now on use pnpm instead of npm.", "We decided to use pnpm rather than npm.", False),
-        ("Never push to main.", "Never push tags to main.", True),
-        ("Never push to main.", "Always push to main.", True),
-        ("From now on use pnpm instead of npm.", "From now on use npm instead of pnpm.", True),
-    ],
+    TABLES["a_rule_that_was_rejected_is_not_learned_in_other_words_of_the_same_sense"],
 )
 async def test_a_rule_that_was_rejected_is_not_learned_in_other_words_of_the_same_sense(
     desk, rejected, then, is_learned

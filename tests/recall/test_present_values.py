@@ -154,18 +154,7 @@ async def test_of_two_names_the_one_that_was_used_last_comes_first(db):
 
 @pytest.mark.parametrize(
     ("older", "newer", "question"),
-    [
-        (
-            "Backups go to the NAS in the office",
-            "Backups go to a Hetzner storage box since the office move",
-            "where do the backups go currently",
-        ),
-        (
-            "The seedlings get water from the rain barrel",
-            "The seedlings get water from the mains since the barrel leaked in June",
-            "where do the seedlings get water now?",
-        ),
-    ],
+    TABLES["asked_for_the_present_the_newer_of_two_that_both_hold_comes_first"],
 )
 async def test_asked_for_the_present_the_newer_of_two_that_both_hold_comes_first(
     library, older, newer, question

@@ -3,7 +3,6 @@ from datetime import UTC, datetime
 from pathlib import Path
 
 from memd.recall.question_time import (
-    TEXT_CHARACTERS_MAX,
     _day_of,
     _span_of_days,
     asks_for_decisions,
@@ -46,60 +45,7 @@ def test_a_session_is_left_to_be_looked_up(question, sessions):
     assert found.sessions == sessions
 
 
-@every_row(
-    "question",
-    [
-        "How does the cache work before the request?",
-        "What did we do before?",
-        "What is the value now?",
-        "Which was the last decision?",
-        "How does login work today?",
-        "What may fail in login?",
-        "This may fail in CI, why?",
-        "Why may 5 agents share a vault?",
-        "How many of 10 may fail?",
-        "Where do we march through the rows?",
-        "Which is the second retry?",
-        "What happens on the 3rd attempt?",
-        "What does the 2nd argument mean?",
-        "What did the 3rd and 4th calls return?",
-        "How do we go from 2 to 3 workers?",
-        'How is "last week" read?',
-        "How is `yesterday` read?",
-        "Why did 'on 3 March' match?",
-        "Does --since accept last week?",
-        "Does the grammar understand yesterday?",
-        "What is branch release/2026-01-10 for?",
-        "What is in backup-2026-01-10.tar?",
-        "Why does it say Error: no data on 2026-01-10?",
-        "ValueError: time data does not match in February",
-        "Why is v2026.01.10 broken?",
-        "Which model is some-model-4-20250514?",
-        "Why does the check reject 2026-02-28?",
-        "Which token expires on 3 March?",
-        "What is due on Friday?",
-        "How does the last week view work?",
-        "Where is the today button?",
-        "What does yesterday() return?",
-        "Why does today.ts fail?",
-        "What is said in last_week.py?",
-        "Is the last session id stored?",
-        "What happens when the last session ends?",
-        "How is the id of the last session found?",
-        "What must be done before the release?",
-        "Why does the March release fail?",
-        "How long do we keep logs of 30 days?",
-        "Are entries deleted that are older than two weeks ago?",
-        "What runs every Monday?",
-        "What happens next week?",
-        "What did we do on 30 February?",
-        "What comes on 2027-01-01?",
-        "Is port 2026 used in 2048 bytes?",
-        "Why does it fail since the update?",
-        "Open https://example.org/on/2026-01-10 from the docs",
-        "What did we do yesterday?" + " and more" * (TEXT_CHARACTERS_MAX // 9),
-    ],
-)
+@every_row("question", TABLES["what_is_no_time_of_an_event_filters_nothing"])
 def test_what_is_no_time_of_an_event_filters_nothing(question):
     assert find_time(question, NOW) is None
 
