@@ -13,9 +13,6 @@ def checks(text):
     return [str(one) for one in read_checks(text)]
 
 
-FORCE, NPM, GENERATED = "never use `git push --force`", "never use `npm`", "never edit `gen/`"
-
-
 @every_row(("rule", "check"), TABLES["a_rule_with_exact_arguments_has_a_check"])
 def test_a_rule_with_exact_arguments_has_a_check(rule, check):
     assert checks(rule) == [check]
