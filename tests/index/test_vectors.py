@@ -115,19 +115,21 @@ def test_capacity_grows_by_a_quarter(rng):
 
 
 def test_codes_find_nearly_all_that_an_exact_search_finds_in_the_hashing_space(rng):
-    """5,000 texts of words as frequent as in real ones; the space is sparse, its neighbours far."""
+    """10,000 texts of words as frequent as in real ones; the space is sparse, its neighbours far."""
     letters = np.array(list("etaoinshrdlucm"))
     lexicon = ["".join(rng.choice(letters, size)) for size in rng.integers(3, 10, 8_000)]
     share = 1 / np.arange(1, 8_001)
-    drawn = rng.choice(8_000, (5_000, 24), p=share / share.sum())
+    drawn = rng.choice(8_000, (10_000, 24), p=share / share.sum())
     texts = [" ".join(lexicon[word] for word in row) for row in drawn]
     vectors = HashingEmbedder().embed(texts)
-    exact = VectorMatrix(768, rows=5_000, exact_max=5_000)
-    coded = VectorMatrix(768, rows=5_000, exact_max=100)
+    exact, coded = (
+        VectorMatrix(768, rows=10_000, exact_max=10_000),
+        VectorMatrix(768, rows=10_000, exact_max=100),
+    )
     exact.append(vectors)
     coded.append(vectors)
     found = []
-    for query in HashingEmbedder().embed([" ".join(text.split()[:10]) for text in texts[::200]]):
+    for query in HashingEmbedder().embed([" ".join(text.split()[:10]) for text in texts[::400]]):
         least = exact.top(query, 50)[1][-1]
         true = exact.cosines(query)[coded.top(query, 50)[0]]
         found.append(np.count_nonzero(true >= least - 1e-4) / 50)
