@@ -623,7 +623,7 @@ def test_a_static_page_of_hostile_texts_is_harmless(socket_path):
 
 def test_the_command_writes_a_file_that_only_the_user_can_read(served, tmp_path):
     file = tmp_path / "page.html"
-    ran = served.run_anew(
+    ran = served.run(
         "view", "--static", str(file), "--query", "where do we keep sessions", "--project", "ledger"
     )
     assert ran.status == 0, ran.err
@@ -637,7 +637,7 @@ def test_a_static_page_replaces_nothing_and_follows_no_link(served, tmp_path):
     link.symlink_to(tmp_path / "elsewhere.html")
     os.mkfifo(device)
     for path in (kept, link, device, tmp_path):
-        ran = served.run_forked(["view", "--static", str(path), "--project", "ledger"])
+        ran = served.run("view", "--static", str(path), "--project", "ledger")
         assert (ran.status, "exists; name a new file" in ran.err) == (1, True), ran.err
     assert kept.read_text() == "mine"
     assert link.is_symlink()
