@@ -1,5 +1,6 @@
 """What every test may lean on: the event loop, a vault in a temporary directory, a stopped clock."""
 
+import contextlib
 import functools
 import gc
 import os
@@ -14,7 +15,7 @@ from hypothesis import HealthCheck, settings
 from memd import log
 from memd.capture import ignore
 from memd.store import database
-from memd.store.database import Database
+from tests.factories import open_new_vault
 
 # Property tests try the same examples on every machine, as many as it takes to see the code broken;
 # `scripts/torture properties` tries new and more ones.
@@ -160,17 +161,7 @@ def set_zone(monkeypatch):
     time.tzset()
 
 
-@pytest.fixture(scope="session")
-def new_vault(tmp_path_factory):
-    """A vault as `db` gives it to each test: copying it takes a tenth of the time of its migrations."""
-    path = tmp_path_factory.mktemp("new") / "vault.db"
-    Database(str(path), StoppedClock()()).close()
-    return path
-
-
 @pytest.fixture
-def db(tmp_path, clock, new_vault):
-    path = shutil.copyfile(new_vault, tmp_path / "vault.db")
-    opened = Database(str(path), clock())
-    yield opened
-    opened.close()
+def db(tmp_path, clock):
+    with contextlib.closing(open_new_vault(tmp_path / "vault.db", clock())) as opened:
+        yield opened

@@ -1,10 +1,19 @@
-"""Tables of cases that one test goes through, where each case is too quick to be a test of its own."""
+"""Tables of cases: long ones are data, and one test goes through those that are too quick to be tests of their own."""
 
 import functools
 import inspect
+import tomllib
+from pathlib import Path
 
 import pytest
 from _pytest.mark import ParameterSet
+
+_FOLDER = Path(__file__).parent / "data" / "tables"
+
+
+def read_tables(module):
+    """Read the tables of a test module, by the name of the test or of the constant that they belong to."""
+    return tomllib.loads((_FOLDER / f"{module}.toml").read_text(encoding="utf-8"))
 
 
 def every_row(names, rows, *, ids=None):

@@ -1,33 +1,11 @@
 from memd import directories
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
+
+TABLES = read_tables("gitignore")
 
 
 @every_row(
-    ("patterns", "path", "is_directory", "is_left"),
-    [
-        ("*.md", "a/b.md", False, True),
-        ("/b.md", "a/b.md", False, False),
-        ("/b.md", "b.md", False, True),
-        ("a/*.md", "a/b.md", False, True),
-        ("a/*.md", "x/a/b.md", False, False),
-        ("build/", "build", False, False),
-        ("build/", "x/build", True, True),
-        ("**/tmp", "a/b/tmp", True, True),
-        ("a/**/z.md", "a/z.md", False, True),
-        ("a/**/z.md", "a/b/c/z.md", False, True),
-        ("a/**", "a/b/c.md", False, True),
-        ("a/**/", "a/b.md", False, False),
-        ("a/**/", "a/b", True, True),
-        ("draft[!0-9]x", "draft/x", False, False),
-        ("draft?.md", "draft1.md", False, True),
-        ("draft[!0-9].md", "draft1.md", False, False),
-        ("draft[0-9].md", "draft1.md", False, True),
-        ("\\#x.md", "#x.md", False, True),
-        ("# x.md\n\n*.md \n!keep.md", "keep.md", False, False),
-        ("*.md\n!keep.md", "lose.md", False, True),
-        ("[z-a]\n!\n/\n*.md", "a.md", False, True),
-        ("a.md", "axmd", False, False),
-    ],
+    ("patterns", "path", "is_directory", "is_left"), TABLES["patterns_mean_what_they_mean_to_git"]
 )
 def test_patterns_mean_what_they_mean_to_git(patterns, path, is_directory, is_left):
     parsed = [found for line in patterns.splitlines() if (found := directories.parse_pattern(line))]

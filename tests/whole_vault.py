@@ -31,6 +31,7 @@ from memd.store.backup import read_snapshot
 from memd.store.database import Database
 from memd.store.import_rows import commit_staging, staged_path, staging_vault
 from memd.transfer import archive
+from tests.factories import open_new_vault
 
 EVERYTHING = 2**62
 
@@ -114,7 +115,8 @@ class WholeVault:
 
     def _open(self):
         config, clock = Config(), self.clock
-        self.db = db = Database(self.path, clock())
+        is_new = not Path(self.path).exists()
+        self.db = db = (open_new_vault if is_new else Database)(self.path, clock())
         embedders = (HashingEmbedder(),)
         self.space = embedders[0].space.name
         self.index = MemoryIndex()

@@ -4,68 +4,16 @@ import re
 from pathlib import Path
 
 from memd.belief.checks import RuleCheck, read_checks
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
+
+TABLES = read_tables("belief/checks")
 
 
 def checks(text):
     return [str(one) for one in read_checks(text)]
 
 
-FORCE, NPM, GENERATED = "never use `git push --force`", "never use `npm`", "never edit `gen/`"
-TESTED = "`make test` before commit"
-
-
-@every_row(
-    ("rule", "check"),
-    [
-        ("Never run `git push --force`.", FORCE),
-        ("never git push --force", FORCE),
-        ("Please never push with --force.", FORCE),
-        ("git push never with --force", FORCE),
-        ("Niemals mit `--force` pushen.", FORCE),
-        ("Nunca hagas push con --force.", FORCE),
-        ("永远不要用 git push --force", FORCE),
-        ("`npm` is forbidden.", NPM),
-        ("Avoid using npm in this repo.", NPM),
-        ("N'utilise jamais `npm`.", NPM),
-        ("Никогда не используй `npm`.", NPM),
-        ("Nigdy nie używaj `npm`.", NPM),
-        ("Gebruik nooit `npm`.", NPM),
-        ("`npm` は禁止。", NPM),
-        ("`npm`은 사용하지 마세요.", NPM),
-        ("Use `pnpm` and don't use `npm`.", f"{NPM}, use `pnpm`"),
-        ("Benutze `pnpm` und nie `npm`.", f"{NPM}, use `pnpm`"),
-        ("Never, ever run `git push --force`.", FORCE),
-        ("Use pnpm, not npm.", f"{NPM}, use `pnpm`"),
-        ("Always use pnpm instead of npm here.", f"{NPM}, use `pnpm`"),
-        ("Benutze `npm` nicht, sondern `pnpm`.", f"{NPM}, use `pnpm`"),
-        ("npm yerine pnpm kullan", f"{NPM}, use `pnpm`"),
-        ("`npm` 대신 `pnpm`을 사용해.", f"{NPM}, use `pnpm`"),
-        ("不要使用 `npm`，用 `pnpm`。", f"{NPM}, use `pnpm`"),
-        ("Don't touch gen/.", GENERATED),
-        ("`gen/` must not be modified.", GENERATED),
-        ("`gen/` is made by a program; do not edit it by hand.", GENERATED),
-        ("Fass `gen/` nicht an.", GENERATED),
-        ("No toques `gen/`.", GENERATED),
-        ("`gen/` を変更しないで。", GENERATED),
-        ("Run `make test` before committing.", TESTED),
-        ("Never commit without running `make test`.", TESTED),
-        ("Do not commit until `make test` passes.", TESTED),
-        ("Commit only after `make test` passes.", TESTED),
-        ("Vor jedem Commit `make test` ausführen.", TESTED),
-        ("Commit yapmadan önce `make test` çalıştır.", TESTED),
-        ("コミットする前に `make test` を実行して。", TESTED),
-        ("Run `make test` before you say that you are done.", "`make test` before done"),
-        ("Führe `make test` aus, bevor du fertig meldest.", "`make test` before done"),
-        ("Before opening a pull request, run `make test`.", "`make test` before pull request"),
-        ("`pytest` always with `-n 2`.", "`pytest` with `-n 2`"),
-        ("Never run `cargo build` without `--locked`.", "`cargo build` with `--locked`"),
-        ("Always commit with `--signoff`.", "`git commit` with `--signoff`"),
-        ("Never use `--no-verify`.", "never use `--no-verify`"),
-        ("Do not use `console.log`.", "never write `console.log`"),
-        ("Don't add `# type: ignore` comments.", "never write `# type: ignore`"),
-    ],
-)
+@every_row(("rule", "check"), TABLES["a_rule_with_exact_arguments_has_a_check"])
 def test_a_rule_with_exact_arguments_has_a_check(rule, check):
     assert checks(rule) == [check]
     assert checks(check) == [check]
@@ -80,36 +28,7 @@ def test_a_rule_may_have_several():
     ]  # fmt: skip
 
 
-@every_row(
-    "said",
-    [
-        "Never run `terraform apply` unless I ask.",
-        "Don't run `npm test` on main.",
-        "Never `git push` without asking me.",
-        "Do not use `npm` for the backend.",
-        "Don't forget to run `make lint`.",
-        "never skip `make lint`",
-        "Not only `npm test` but also `npm run lint`.",
-        "It is not necessary to run `make lint`.",
-        "You don't need to run `make lint` before each commit.",
-        "The user did not run `make test` before committing.",
-        "You can't run `docker` in this sandbox.",
-        "There is no `docker`.",
-        "Why not use `npm`?",
-        "Do not break `npm test`.",
-        "Don't change the code that uses `npm`.",
-        "Don't remove `console.log` from the examples.",
-        "Specs under docs/ are not to be committed.",
-        "Do not mention `docs/private/` in AGENTS.md.",
-        "In hk the release task must not run cargo update.",
-        "Run `make test` before testing the UI.",
-        "Run `make docs` after every commit.",
-        "Don't commit before I have looked at `src/app.ts`.",
-        "Use `--force` with care.",
-        "He prefers tabs and short functions.",
-        "如果失败，不要运行 `make deploy`。",
-    ],
-)
+@every_row("said", TABLES["a_sentence_that_limits_or_does_not_forbid_has_none"])
 def test_a_sentence_that_limits_or_does_not_forbid_has_none(said):
     assert checks(said) == []
 

@@ -4,97 +4,12 @@ from hypothesis import strategies as st
 from memd.belief.claims import parse_claims
 from memd.belief.compare import Agreement, compare, is_reordered
 from tests.belief.value_pairs import DIFFERENT_VALUES, LITERALS, SAME_STATEMENTS
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
 
-DIFFERENT = [
-    (
-        "Raised the timeout from 10 to 30 seconds",
-        "Raised the timeout from 10 to 60 seconds",
-        "number",
-    ),
-    ("Decided not to cache user profiles", "Decided to cache user profiles", "negation"),
-    ("We use Redis", "We no longer use Redis", "negation"),
-    ("Do not cache users, cache sessions", "Do not cache sessions, cache users", "negation"),
-    ("Ship without tests", "Ship with tests", "negation"),
-    ("The timeout is 30 s", "The timeout is 30 ms", "number"),
-    ("10 retries and 30 seconds", "30 retries and 10 seconds", "number"),
-    ("Raised it from 10 to 30", "Raised it from 30 to 10", "direction"),
-    ("Fixed it in src/a.py", "Fixed it in src/b.py", "path"),
-    ("Needs Python 3.11.2", "Needs Python 3.11.3", "version"),
-    ("Release on 2026-05-01", "Release on 2026-06-01", "date"),
-    ("Deploy on Monday", "Deploy on Friday", "date"),
-    ("Call `getUser` first", "Call `getUsers` first", "identifier"),
-    ("The table is `user`", "The table is `users`", "identifier"),
-    ("tar -c", "tar -C", "identifier"),
-    ("Enable the cache", "Disable the cache", "antonym"),
-    ("Run lint before the tests", "Run lint after the tests", "antonym"),
-    ("Supports JSON and YAML", "Supports JSON or YAML", "antonym"),
-    ("Redis is our store", "Redis was our store", "antonym"),
-    ("I prefer tabs", "You prefer tabs", "antonym"),
-    ("Enable A, disable B", "Enable B, disable A", "order"),
-    ("A uses Redis, B uses Postgres", "A uses Postgres, B uses Redis", "order"),
-    ("We prefer tabs over spaces", "We prefer spaces over tabs", "direction"),
-    ("The worker calls the gateway", "The gateway calls the worker", "direction"),
-    (
-        "Migrate sessions from Redis to Postgres",
-        "Migrate sessions from Postgres to Redis",
-        "direction",
-    ),
-    ("Run test on Linux, run build on Mac", "On Linux run build, on Mac run test", "order"),
-    ("Run tests, run builds on Mac", "On Mac run tests, run builds", "order"),
-    (
-        "Unit tests pass and nightly builds break on Mac",
-        "On Mac unit tests pass and nightly builds break",
-        "order",
-    ),
-    ("Bumped it to ~4.17.20", "Bumped it to ^4.17.20", "symbol"),
-    (
-        "In CI, debug is on; in staging, it is off",
-        "In staging, debug is on; in CI, it is off",
-        "order",
-    ),
-    ("We will migrate", "We have migrated", "qualifier"),
-    ("You should use tabs", "You should have used tabs", "qualifier"),
-    ("A depends on B", "B depends on A", "identifier"),
-    ("Fix the login", "Fixed the login", "tense"),
-    ("It is almost done", "It is done", "qualifier"),
-    ("You can skip it", "You skip it", "qualifier"),
-    ("x = y", "y = x", "direction"),
-    ("Diff old file and new file", "Diff new file and old file", "order"),
-    ("Primary cache and disk for search index", "Search index for primary cache and disk", "order"),
-    ("Deploy to main", "Deploy only to main", "qualifier"),
-    ("Deploy to main only after a review", "Deploy only to main after a review", "qualifier"),
-    ("Restart only the worker", "Restart the only worker", "qualifier"),
-    ("We should cache", "Should we cache?", "qualifier"),
-    ("x > 5", "x < 5", "symbol"),
-    ("Tests ✅", "Tests ❌", "symbol"),
-    ("- [ ] ship it", "- [x] ship it", "symbol"),
-    ("Build it with C++", "Build it with C", "identifier"),
-    ("Sessions live in Redis", "Sessions live in Postgres", "value"),
-    ("The API uses tokens", "The admin API uses tokens", "wording"),
-    ("कि", "की", "symbol"),
-]
-RESTATED = [
-    ("The Login Is Broken!", "the login is broken"),
-    ("Use Redis for sessions.", "for sessions: use redis"),
-    ("We keep sessions in Redis", "Redis is where we keep sessions"),
-    ("Use pytest. It is quick.", "It is quick. Use pytest."),
-    ("To run the tests, use pytest", "Use pytest to run the tests"),
-    ("Formats: json, yaml and toml", "formats: toml, json, and yaml"),
-    ("It is never cached", "It's not cached"),
-    ("We no longer use Redis", "We don't use Redis anymore"),
-    ("The timeout is 30 seconds", "the timeout is 30s"),
-    ("10 retries and 30 seconds", "30 seconds and 10 retries"),
-    ("Just use `redis`, basically", "Use redis"),
-    ("Fixed the login bug in auth", "Fixed the login issue in auth"),
-    ("2026-01-02T10:11:12Z build works", "2026-02-03T11:12:13Z build works"),
-    ("Nov 21 10:11:12 build works", "Dec  2 11:12:13 build works"),
-    ("10:11:12 build works", "The build works [2026-01-02 10:11]"),
-    ("When it is full, it waits", "It waits when it is full"),
-    ("It needs a cache", "IT NEEDS A CACHE"),
-    ("It can not be cached", "It cannot be cached"),
-    ("Caching user profiles", "Cached user profiles"),
-]
+TABLES = read_tables("belief/compare")
+
+DIFFERENT = TABLES["DIFFERENT"]
+RESTATED = TABLES["RESTATED"]
 
 
 @every_row(("older", "newer", "aspect"), DIFFERENT)

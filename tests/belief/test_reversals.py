@@ -4,23 +4,11 @@ from memd.belief.decide import CandidatePair, decide
 from memd.distill.reversals import judge_decision
 from memd.models import Authority, EdgeType, Kind
 from tests.factories import make_summary
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
 
-REPLACED = (
-    ("From now on open pull requests against develop.", "From now on open pull requests against main."),
-    ("Always open pull requests against develop", "Open pull requests against main again."),
-    ("Deploy the api via the Jenkins job", "From now on deploy the api via GitHub Actions"),
-    ("Merge features into develop", "From now on merge features into `main`"),
-    ("Branch feature work from develop", "Branch feature work from main now"),
-    ("Write commit messages in English", "Write commit messages in German rather than English"),
-    ("From now on write commit messages in English", "From now on write commit messages in German"),
-    ("Always answer in English", "From now on answer in German"),
-    ("Use npm", "Use pnpm instead of npm"),
-    ("Use pnpm instead of npm", "Use yarn instead of pnpm"),
-    ("Use spaces, not tabs", "Use tabs, not spaces"),
-    ("Use npm for installs because it is there", "Use pnpm, not npm, for installs"),
-    ("Use Redis for the cache because Memcached lost data", "Use Valkey for the cache instead of Redis because of the licence"),
-)  # fmt: skip
+TABLES = read_tables("belief/reversals")
+
+REPLACED = TABLES["REPLACED"]  # fmt: skip
 IN_DOUBT = (
     ("Open pull requests against develop", "Open pull requests against main"),
     ("Deploy the api to staging", "From now on deploy the api to production"),
@@ -28,24 +16,7 @@ IN_DOUBT = (
     ("Send mails by Postmark", "Send mails by SES again, Postmark got too expensive"),
     ("Copy rows from orders into archive", "From now on copy rows from archive into orders"),
 )  # fmt: skip
-BOTH_HOLD = (
-    ("Always log in JSON", "From now on log in UTC"),
-    ("Always answer in English", "From now on write tests in German"),
-    ("Use pnpm instead of npm", "Use yarn instead of npm"),
-    ("Use eslint for the frontend and the docs", "Use biome instead of eslint for the frontend"),
-    ("Use tabs in `Makefile`", "From now on use tabs in `main.go`"),
-    ("Log in via SSO", "Log in via password now"),
-    ("Run tests with -x", "From now on run tests with -v"),
-    ("Use Redis for the cache", "Use Valkey for the cache in tests instead of Redis"),
-    ("Use Redis for the cache in tests", "Use Valkey for the cache instead of Redis"),
-    ("Open pull requests against develop", "From now on open hotfix pull requests against main"),
-    ("Open pull requests against main", "From now on open pull requests against develop, too"),
-    ("Use npm for the docs", "Use pnpm instead of npm for the app"),
-    ("Prefer Redis over Valkey", "Prefer Valkey instead of memcached"),
-    ("Support logins via Google", "Support logins via GitHub now"),
-    ("Use Redis for caching", "From now on use Redis for sessions"),
-    ("Don't push to main from a fork", "From now on push to main from a branch"),
-)  # fmt: skip
+BOTH_HOLD = TABLES["BOTH_HOLD"]  # fmt: skip
 
 
 def compare(older, newer):

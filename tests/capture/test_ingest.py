@@ -180,26 +180,6 @@ async def test_texts_that_no_database_can_hold_are_stored_all_the_same(ingestor,
     assert (event.kind, event.source) == (EventKind.OTHER, "live")
 
 
-async def test_captures_that_arrive_during_a_commit_share_the_next_one(ingestor, db):
-    free = threading.Event()
-    receipts = {}
-
-    async def capture(number):
-        receipts[number] = await ingestor.capture([prompt(number)])
-
-    async with anyio.create_task_group() as group:
-        group.start_soon(db.write, lambda _: free.wait(60))
-        group.start_soon(capture, 0)
-        await until(lambda: ingestor._group_commit._has_leader)
-        for number in range(1, 17):
-            group.start_soon(capture, number)
-        await until(lambda: ingestor.status()["pending"] >= 16)
-        free.set()
-    assert ingestor.status()["commit"]["captures"] >= 16
-    assert {r[0].outcome for r in receipts.values()} == {"stored"}
-    assert len({r[0].seq for r in receipts.values()}) == 17
-
-
 async def test_after_a_commit_that_failed_nothing_of_it_is_taken_for_known(ingestor, db):
     db._writer.set_commit_hook(lambda: True)  # SQLite rolls back instead
     with pytest.raises(VaultError):

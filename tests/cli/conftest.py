@@ -20,7 +20,7 @@ SAMPLES = ROOT / "tests" / "data" / "claude-code" / "ledger" / "projects"
 
 _FORKED = {
     "backup", "consolidate", "doctor", "export", "forget", "import", "project", "remember",
-    "restart", "restore", "scrub", "search", "start", "status", "stop", "switch",
+    "restart", "restore", "scrub", "search", "start", "status", "stop", "switch", "view",
 }  # fmt: skip
 
 
@@ -76,10 +76,14 @@ class Machine:
         )
         return Ran(ended.returncode, ended.stdout, ended.stderr)
 
-    def run_forked(self, words, stdin=b""):
-        """Run a command in a process that has imported memd already."""
+    def fork(self, *words, stdin=b""):
+        """Begin a command in a process that has imported memd already."""
         folder = self.home.parent / f"{self.home.name}-output" / str(next(self._runs))
-        ran = ForkedMemd(words, self.environ, folder, stdin, directory=self.home)
+        return ForkedMemd(words, self.environ, folder, stdin, directory=self.home)
+
+    def run_forked(self, words, stdin=b""):
+        """Run a command in such a process."""
+        ran = self.fork(*words, stdin=stdin)
         status = ran.wait(timeout=60)
         return Ran(status, *(ran.output(name).decode() for name in ("stdout", "stderr")))
 

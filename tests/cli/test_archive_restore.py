@@ -1,5 +1,4 @@
 import contextlib
-import subprocess
 from pathlib import Path
 
 import apsw
@@ -274,16 +273,13 @@ def test_a_salvaged_backup_brings_back_nothing_that_was_forgotten_or_scrubbed(
 def kill_restore(machine, path, folder):
     """Restore until the copy is being made, then kill it; the file it leaves."""
     for _ in range(50):
-        process = machine.popen(
-            "restore", path, "--yes", stdout=subprocess.PIPE, stderr=subprocess.PIPE
-        )
+        process = machine.fork("restore", path, "--yes")
         while process.poll() is None:
             if found := list(folder.glob("*.partial")):
                 process.kill()
-                process.communicate()
+                process.wait(60)
                 if found[0].exists():
                     return found[0]
-        process.communicate()
     raise AssertionError("no restore was caught in the act")
 
 

@@ -28,10 +28,8 @@ def complete(served):
     [
         ("memd ti", {"timeline"}),
         ("memd search --kind de", {"decision"}),
-        ("memd search --project a", {"all"}),
         ("memd search --project led", {"ledger"}),
         ("memd import claude-c", {"claude-code"}),
-        ("memd install sys", {"systemd"}),
         ("memd project rename led", {"ledger"}),
     ],
 )

@@ -12,6 +12,9 @@ from memd.models import Authority, EdgeType, Kind
 from memd.store import erasure, reviews, summaries, usage
 from memd.store.filter import Filter
 from memd.store.types import SummaryUse
+from tests.tables import read_tables
+
+TABLES = read_tables("consolidate/rejections")
 
 RULE = "Always run the linter before each commit."
 NOTE = NewMemory(RULE, title=RULE, kind=Kind.PREFERENCE, project_key="/a")
@@ -48,30 +51,7 @@ def visible(vault, **more):
     ]
 
 
-@pytest.mark.parametrize(
-    "wording",
-    [
-        RULE,
-        "always run the linter before each commit",
-        "  Always run the linter\nbefore each commit.  ",
-        "Before each commit, always run the linter.",
-        "Always run the **linter** before each commit.",
-        "Always run the linter before each commit. The CI is slow on Mondays.",
-        "The linter is always run before each commit here.",
-        "The user wants the linter run before each commit.",
-        "User preference: always run the linter before each commit.",
-        "Remember: the linter has to be run before every commit.",
-        "Always running the linter before each commit.",
-        "Àlways run the lintér before each commit.",
-        "Always run the lіnter before each соmmit.",
-        "Always run the lin\u200bter before each com\u00admit.",
-        "ＡＬＷＡＹＳ run the linter before each commit",
-        "Always run the linter before each commit, because the user said so.",
-        "Always run the linter before each commit ✅",
-        "always run linters before commits",
-        "Before committing, always run the linter.",
-    ],
-)
+@pytest.mark.parametrize("wording", TABLES["an_agent_cannot_note_again_what_was_rejected"])
 def test_an_agent_cannot_note_again_what_was_rejected(vault, say, reject, wording):
     first = say()
     reject(first.id)

@@ -2,7 +2,9 @@
 
 from memd.distill.assertions import _clean, read_sentence
 from memd.distill.own_words import read_own_sentences, select_assertions
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
+
+TABLES = read_tables("distill/asked_to_keep")
 
 BANS = (
     "From now on, no semicolons in TypeScript.",
@@ -10,53 +12,8 @@ BANS = (
     "from now on no print statements in the code please",
     "From now on, no test may take longer than a second.",
 )
-KEPT = (
-    ("From now on deploy with `make deploy` only.", "said:from-now-on", "instruction"),
-    ("From now on don't touch `vendor/`", "said:from-now-on", "instruction"),
-    ("From now on run only this suite with `--serial`.", "said:from-now-on", "instruction"),
-    ("From now on keep the tests of this module offline.", "said:from-now-on", "instruction"),
-    ("From now on use the spare key, for this branch only.", "said:from-now-on", "instruction"),
-    ("ok, from now on all dates must be in UTC", "said:from-now-on", "instruction"),
-    ("From now on migrations need a review.", "said:from-now-on", "instruction"),
-    ("Never rotate the keys on a Friday.", "said:always", "instruction"),
-    ("Always quantize the weights before they are uploaded.", "said:always", "instruction"),
-    ("Never hardwire an address.", "said:always", "instruction"),
-    ("every model change needs a migration, please remember that", "said:remember", "fact"),
-    ("the staging host is rebuilt on Mondays - don't forget that!", "said:remember", "fact"),
-    ("Please remember: the customer id is a UUID.", "said:remember", "fact"),
-    ("Remember that deploys go through staging.", "said:remember", "fact"),
-    ("remember that we use bun for the scripts", "said:remember", "fact"),
-    ("Use pnpm, not npm, from now on.", "said:from-now-on", "instruction"),
-    ("Use tabs, please, from now on.", "said:from-now-on", "instruction"),
-    *((text, "said:from-now-on", "instruction") for text in BANS),
-)
-NOT_KEPT = (
-    "The build is red, remember that?",
-    "I think prices are in cents, remember that",
-    "he said prices are in cents, remember that",
-    "run the linter now, please remember that",
-    "> every change needs a tag, remember that",
-    "From now on maybe all dates are in UTC",
-    "From now on are all dates in UTC?",
-    "He said: from now on all dates are in UTC",
-    "remember that",
-    "From now on everything breaks",
-    "From now on the tests are green",
-    "Never saw the error before.",
-    "Always the same error.",
-    "Never mind the tests.",
-    "Never worked the way it should.",
-    "From now on print each query, for this test only.",
-    "From now on answer in one line, just for this task.",
-    "From now on ask the staging server, but only for this experiment.",
-    "From now on skip the hooks, just this once.",
-    "From now on leave the flags alone for the next run.",
-    "From now on use the fake clock while we debug this.",
-    "From now on no errors in the log.",
-    "From now on no one is on call.",
-    "Remember that users table?",
-    "Remember we write the tests first, or was it last?",
-)
+KEPT = TABLES["KEPT"]
+NOT_KEPT = TABLES["NOT_KEPT"]
 
 
 def read(text):

@@ -7,7 +7,9 @@ from memd.distill.episodes import Episode, EpisodeContext, read_story
 from memd.distill.turn import distill_episode
 from memd.models import Authority, Kind
 from tests.factories import make_event
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
+
+TABLES = read_tables("distill/assertions")
 
 CONTEXT = EpisodeContext(task_days=30)
 
@@ -99,21 +101,7 @@ def test_what_an_approved_plan_says_is_the_agent_s_and_not_the_user_s():
 
 
 @pytest.mark.parametrize(
-    ("said", "is_kept"),
-    [
-        ("we don't need the second quay, one is enough", True),
-        ("I don't want mooring fees in the ledger", True),
-        ("the crane is new, so no need for a spare", True),
-        ("maybe we don't need the second quay", False),
-        ("if it rains we don't need the crane", False),
-        ("we don't need it", False),
-        ("looks like we don't need the crane", False),
-        ("do we need the crane, or don't we need the quay?", False),
-        ("I don't want this here", False),
-        ("we don't need the crane now", False),
-        ("no need for a spare here", False),
-        ("we don't need a crane for this", False),
-    ],
+    ("said", "is_kept"), TABLES["what_the_user_rules_out_as_unneeded_is_a_decision"]
 )
 def test_what_the_user_rules_out_as_unneeded_is_a_decision(said, is_kept):
     assert told(said) == ([("decision", said[0].upper() + said[1:])] if is_kept else [])
@@ -159,18 +147,7 @@ def looks(number):
 
 @pytest.mark.parametrize(
     ("question", "answer", "options", "written", "is_kept"),
-    [
-        ("How many quays should the harbour get?", "Two quays", QUAYS, PLAN, True),
-        ("How shall we board, and what do you think?", "Two quays", QUAYS, PLAN, True),
-        ("How many quays should the harbour get?", "Two quays", QUAYS, "The crane is painted green.", False),
-        ("몇 개의 부두를 만들까요?", "부두 두 개", {
-            "부두 하나": "모든 배가 함께 쓰므로 값이 싸지만 늦은 배를 기다려야 합니다.",
-            "부두 두 개": "차와 사람이 따로 타므로 저녁에 기다리지 않아도 됩니다.",
-        }, "항구에는 부두 두 개가 생기고 차와 사람이 따로 타므로 저녁에 기다리지 않는다.", True),
-        ("서브에이전트로 할까요, 직접 할까요?", "서브에이전트", {"서브에이전트": "작업마다 새로", "직접": "이 세션에서"}, PLAN, False),
-        ("Welche Aufgabe kommt zuerst?", "Die Kais", {"Die Kais": "zwei Tage", "Der Kran": "ein Tag"}, "Die Kais: zwei Tage", False),
-        ("Commit the quays?", "Two quays", {"Two quays": "now", "One quay": "later"}, PLAN, False),
-    ],
+    TABLES["an_answer_is_about_the_product_if_it_goes_into_the_files"],
 )  # fmt: skip
 def test_an_answer_is_about_the_product_if_it_goes_into_the_files(
     question, answer, options, written, is_kept

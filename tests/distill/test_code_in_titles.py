@@ -9,6 +9,9 @@ from memd.distill.text import format_title, read_statements, strip_markup
 from memd.distill.titles.features import shorten
 from memd.text import split_sentences, strip_emphasis
 from tests.distill.test_titles import name
+from tests.tables import read_tables
+
+TABLES = read_tables("distill/code_in_titles")
 
 TEXT = """2**n seconds, at most 2**6
 src/**/*.tmp and f(*args, **kwargs) on each
@@ -42,24 +45,7 @@ tests/**/test_*.py
 &*ptr and **ptr
 a**-1 + b**-1
 \\*not\\* this"""
-EMPHASIS = {
-    "**bold** text and *it*": "bold text and it",
-    "***both***": "both",
-    "(**bold**)": "(bold)",
-    "**Note:** text": "Note: text",
-    "**`x`**: y": "`x`: y",
-    '**"quoted"** z': '"quoted" z',
-    "这是**重要**的": "这是重要的",
-    "これは**「重要」**です": "これは「重要」です",
-    "~~old~~ new": "old new",
-    "**a *b* c**": "a b c",
-    "Never _ever_ push": "Never ever push",
-    "**.env** is": ".env is",
-    "f(**kw) is **bold**": "f(**kw) is bold",
-    "**2**n and **bold**": "**2**n and bold",
-    "**Größe**, **naïve**": "Größe, naïve",
-    "**Fix `a*b`**: done": "Fix `a*b`: done",
-}
+EMPHASIS = TABLES["EMPHASIS"]
 
 
 @pytest.mark.parametrize("text", TEXT.split("\n"))

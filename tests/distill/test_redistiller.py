@@ -1,3 +1,4 @@
+import contextlib
 import pathlib
 import shutil
 from functools import partial
@@ -12,8 +13,9 @@ from memd.models import Authority, EdgeType, EventKind, Kind, Stance
 from memd.store import judgments, ledger, links, summaries, usage
 from memd.store.database import Database
 from memd.store.types import SummaryUse
+from tests.conftest import StoppedClock
 from tests.distill.samples import LEDGER, recorded, store
-from tests.factories import AT, make_draft, make_new_event
+from tests.factories import AT, make_draft, make_new_event, open_new_vault
 
 VAULTS = pathlib.Path(__file__).parent.parent / "data" / "vaults"
 
@@ -100,9 +102,21 @@ class Home:
         return found
 
 
+@pytest.fixture(scope="module")
+def distilled(tmp_path_factory):
+    """A vault with the recorded sessions, distilled once: each test gets a copy."""
+    path, clock = tmp_path_factory.mktemp("ledger") / "vault.db", StoppedClock()
+    with contextlib.closing(open_new_vault(path, clock())) as db:
+        anyio.run(Home(db, clock).begin, recorded(LEDGER))
+    return path
+
+
 @pytest.fixture
-async def home(db, clock):
-    return await Home(db, clock).begin(recorded(LEDGER))
+def home(distilled, tmp_path, clock):
+    clock.now = AT
+    path = shutil.copyfile(distilled, tmp_path / "ledger.db")
+    with contextlib.closing(Database(str(path), AT)) as db:
+        yield Home(db, clock)
 
 
 def counts(report):

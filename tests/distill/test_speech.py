@@ -9,7 +9,9 @@ from memd.store import links
 from tests.distill import speech
 from tests.distill.written import Desk
 from tests.factories import make_event
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
+
+TABLES = read_tables("distill/speech")
 
 TYPED = {Kind.INSTRUCTION, Kind.PREFERENCE, Kind.DECISION, Kind.FACT, Kind.TASK}
 PRECISION = 0.98
@@ -75,20 +77,7 @@ async def test_what_the_agent_retells_or_offers_is_not_decided(desk, prompt, ans
 
 @pytest.mark.parametrize(
     ("rule", "retraction"),
-    [
-        ("Always run the linter.", "I no longer want you to always run the linter."),
-        ("Never push on Fridays.", "You no longer have to never push on Fridays."),
-        ("Always ask me before you add a dependency.", "You don't need to ask me before you add a dependency any more."),
-        ("From now on write commit messages in German.", "Stop writing commit messages in German."),
-        ("Always squash commits before merging.", "Forget the rule to always squash commits before merging."),
-        ("Always run the linter before you commit.", "ok, we no longer need to run the linter"),
-        ("Never merge without a review.", "The rule to never merge without a review no longer applies."),
-        ("Always run the linter before a commit.", "By the way, since CI does it now, you no longer need to run the linter before a commit."),
-        ("Always run the linter before a commit.", "Thanks, that works; and you don't have to run the linter before a commit any more."),
-        ("Always run the linter before a commit.", "Fix the build, and from now on you no longer need to run the linter before a commit."),
-        ("Always run the linter before a commit.", "Great work on the parser, but please stop always running the linter before a commit."),
-        ("Always run the linter before a commit.", "I've changed my mind: you no longer need to run the linter before a commit."),
-    ],
+    TABLES["a_rule_that_the_user_takes_back_ends_and_no_rule_takes_its_place"],
 )  # fmt: skip
 async def test_a_rule_that_the_user_takes_back_ends_and_no_rule_takes_its_place(
     desk, rule, retraction
@@ -101,22 +90,7 @@ async def test_a_rule_that_the_user_takes_back_ends_and_no_rule_takes_its_place(
 
 @pytest.mark.parametrize(
     ("rule", "said"),
-    [
-        ("Always run the linter.", "Maybe I no longer want you to always run the linter."),
-        ("Always run the linter.", "My boss no longer wants you to always run the linter."),
-        ("Always run the linter.", "You no longer have to always run the benchmarks."),
-        ("Always run the linter.", "You no longer need to never run the linter."),
-        ("Always run the linter.", "Do you think I no longer want you to always run the linter?"),
-        ("Always run the linter.", "The memo says 'I no longer want you to always run the linter.'"),
-        ("Always run the linter.", "You no longer have to run the linter in this file."),
-        ("Always run the linter before a commit.", "If CI is green, you no longer need to run the linter before a commit."),
-        ("Always run the linter before a commit.", "Jo says, you no longer need to run the linter before a commit."),
-        ("Always run the linter before a commit.", "I never said, you no longer need to run the linter before a commit."),
-        ("Always run the linter before a commit.", "When we have CI, then you no longer need to run the linter before a commit."),
-        ("Always run the linter before a commit.", "It would be nice, and you don't have to run the linter before a commit any more?"),
-        ("Always run the linter before a commit.", "Suppose CI does it, so you no longer need to run the linter before a commit."),
-        ("Always run the linter before a commit.", "Maybe later, but you no longer need to run the linter before a commit."),
-    ],
+    TABLES["a_rule_stays_that_nobody_takes_back"],
 )  # fmt: skip
 async def test_a_rule_stays_that_nobody_takes_back(desk, rule, said):
     (kept,) = await desk.says(rule)

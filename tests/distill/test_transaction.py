@@ -219,7 +219,7 @@ def test_a_judged_pair_is_not_decided_by_a_rule(db, session):
 
 
 def test_a_decision_is_compared_with_its_kin_alone(db, session, monkeypatch):
-    for n in range(200):
+    for n in range(40):
         put(db, session, decision(f"Module m{n}x lives in folder f{n}x", n), episode=f"m{n}")
     compared = []
     real = transaction.judge_decision

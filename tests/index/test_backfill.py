@@ -20,7 +20,7 @@ from memd.index.memory_index import MemoryIndex
 from memd.index.quantization import decode_vectors
 from memd.models import Draft, Kind, Space
 from memd.store import fulltext, links, projects, summaries, vectors
-from memd.store.database import Database
+from tests.factories import open_new_vault
 
 FIRST, SECOND = Space("ollama", "m", "1", 4, "d1"), Space("ollama", "m", "1", 4, "d2")
 HASHING = HashingEmbedder().space.name
@@ -420,7 +420,7 @@ class Story:
 
 
 async def tell(path, steps):
-    db = await anyio.to_thread.run_sync(Database, path, 1)
+    db = await anyio.to_thread.run_sync(open_new_vault, path, 1)
     try:
         story = Story(db)
         for step in steps:

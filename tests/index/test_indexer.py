@@ -17,9 +17,9 @@ from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex
 from memd.models import Draft, Kind, SessionRef, Space
 from memd.store import fulltext, links, projects, summaries
-from memd.store.database import Database
 from memd.store.fulltext import unpack_postings
 from memd.text import TERMS_VERSION
+from tests.factories import open_new_vault
 
 HASHING = HashingEmbedder().space.name
 LONG = "\n\n".join(f"Paragraph {n} says something about ledgers and totals." for n in range(90))
@@ -360,7 +360,7 @@ class Story:
 
 
 async def tell(path, steps):
-    db = await anyio.to_thread.run_sync(Database, path, 1)
+    db = await anyio.to_thread.run_sync(open_new_vault, path, 1)
     try:
         story = Story(db)
         for step in steps:

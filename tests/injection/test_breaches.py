@@ -2,7 +2,9 @@
 
 from memd.belief.checks import read_checks
 from memd.injection.breaches import ToolCall, breaks, list_watched_words, needs, runs
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
+
+TABLES = read_tables("injection/breaches")
 
 
 def check(rule):
@@ -22,62 +24,13 @@ def edit(path, old="", new="x", **more):
 FORCE, TREE = "Never run `git push --force`.", "Never run `rm -rf`."
 
 
-@every_row(
-    ("rule", "line"),
-    [
-        (FORCE, "git push --force"),
-        (FORCE, "git -C x push -f origin main"),
-        (FORCE, "cd a && GIT_SSH=b git push -fu origin x 2>&1 | tail"),
-        (FORCE, 'bash -lc "git push --force"'),
-        (FORCE, "for b in a b; do git push -f origin $b; done"),
-        (FORCE, "out=$(git push --force)"),
-        (FORCE, "/usr/bin/git push origin +main"),
-        (FORCE, "echo x | xargs -n 1 git push -f"),
-        (FORCE, "cat > a <<'EOF'\nhello\nEOF\ngit push -f"),
-        (TREE, "rm -fr x"),
-        (TREE, "rm --recursive -f x"),
-        ("Never use `npm`.", "cd x; npm test"),
-        ("Never run `npm install`.", "npm i lodash"),
-        ("Use `uv` instead of `pip`.", "python3 -m pip install x"),
-        ("Never use `jest`.", "npx jest"),
-        ("Never use `sudo`.", "sudo -u me ls"),
-        ("Never use `--no-verify`.", "git commit -nm x"),
-        ("`pytest` always with `-n 2`.", "uv run pytest -q"),
-        ("Never run `terraform apply -auto-approve`.", "terraform -chdir=x apply --auto-approve"),
-        ("Never edit `gen/`.", "rm src/gen/a.ts"),
-        ("Never edit `gen/`.", "cd gen && echo x > a"),
-        ("Never edit `gen/`.", "sed -i s/a/b/ gen/a.ts"),
-    ],
-)
+@every_row(("rule", "line"), TABLES["a_command_line_breaks_a_rule_however_it_is_written"])
 def test_a_command_line_breaks_a_rule_however_it_is_written(rule, line):
     assert breaks(check(rule), run(line))
     assert any(all(word in line for word in row) for row in list_watched_words(check(rule)))
 
 
-@every_row(
-    ("rule", "line"),
-    [
-        (FORCE, 'echo "never git push --force"'),
-        (FORCE, "git commit -m 'no git push --force'"),
-        (FORCE, "cat > a.md <<EOF\ngit push --force\nEOF"),
-        (FORCE, "gh pr create --body $'remove `git push --force`'"),
-        (FORCE, "git push --force-with-lease"),
-        (FORCE, "git push && rm -f a"),
-        (FORCE, "git stash push -f"),
-        (FORCE, "git push --help"),
-        (TREE, "rm -r x"),
-        ("Never use `npm`.", "pnpm install"),
-        ("Never use `npm`.", "which npm; command -v npm; npm --version"),
-        ("Never run `git stash`.", "git stash list"),
-        ("Use `uv` instead of `pip`.", "uv pip install x"),
-        ("Tests run with `uv run pytest`, never bare `pytest`.", "uv run pytest"),
-        ("Never use `--no-verify`.", "git push -n"),
-        ("Never use `--no-verify`.", "git commit -mnew"),
-        ("`pytest` always with `-n 2`.", "pytest -x -n2"),
-        ("Never edit `gen/`.", "cat gen/a > b"),
-        ("Never edit `gen/`.", "cd /elsewhere && rm gen/a"),
-    ],
-)
+@every_row(("rule", "line"), TABLES["words_of_a_rule_are_not_yet_a_breach"])
 def test_words_of_a_rule_are_not_yet_a_breach(rule, line):
     assert not breaks(check(rule), run(line))
 

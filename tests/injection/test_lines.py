@@ -7,7 +7,9 @@ from memd.injection.choice import CandidateGroup
 from memd.models import Authority, Kind
 from memd.store.types import ContextCandidate
 from tests.indexed_vault import NOW
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
+
+TABLES = read_tables("injection/lines")
 
 MINUTE = 60_000
 
@@ -188,23 +190,7 @@ def test_a_completed_title_has_its_limit():
 
 @pytest.mark.parametrize(
     ("title", "body", "whole"),
-    [
-        (
-            "Keep the fixtures in one place and never…",
-            "User: “ok, keep the fixtures in one place and never load them from v1.2 dumps. Then push.”",
-            "Keep the fixtures in one place and never load them from v1.2 dumps",
-        ),
-        (
-            "Chosen: the per-file pool (whose lines go first, the agent's or…",
-            "Assistant asked: “whose lines go first, the\nagent's or the user's?”\nUser: “the pool”",
-            "Chosen: the per-file pool (whose lines go first, the agent's or the user's?",
-        ),
-        ("A title that ends", "A title that ends. And more", "A title that ends"),
-        ("Said in other words than the body…", "Nothing alike.", "Said in other words than the body…"),
-        ("too short…", "it is too short to be found", "too short…"),
-        ("`git checkout .` fails here with \"pathspec '.'", "`git checkout .` fails here with \"pathspec '.' did not match\" once. So",
-         "`git checkout .` fails here with \"pathspec '.' did not match\" once"),
-    ],
+    TABLES["a_title_that_was_cut_off_gets_the_rest_of_its_sentence"],
 )  # fmt: skip
 def test_a_title_that_was_cut_off_gets_the_rest_of_its_sentence(title, body, whole):
     assert lines.complete_title(title, body, 200) == whole

@@ -5,7 +5,9 @@ from memd.belief.values import asks_for_former
 from memd.models import EdgeType, Kind
 from memd.store import links
 from tests.indexed_vault import IndexedVault
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
+
+TABLES = read_tables("recall/present_values")
 
 
 @pytest.fixture
@@ -15,38 +17,7 @@ def library(db):
 
 @pytest.mark.parametrize(
     ("older", "newer", "question", "now"),
-    [
-        (
-            "Python version: 3.11.4 everywhere, the Python version of CI and of Python images",
-            "Updated the Python version from 3.11.4 to 3.12.1 in the image",
-            "Which Python version do we run?",
-            "3.12.1",
-        ),
-        (
-            "Use `acme list --all` to see every shard of acme list, sharded",
-            "Renamed `acme list` to `acme show` for shards",
-            "How do I see every shard, acme list or something else?",
-            "acme show",
-        ),
-        (
-            "The `acme list` command shows shards, and acme shows shards",
-            "The command for shards has been renamed: `acme list` → `acme show`",
-            "Which command shows the shards of acme?",
-            "acme show",
-        ),
-        (
-            "The upload timeout of the gateway is 10 s, an upload timeout for gateway uploads",
-            "Set the upload timeout of the gateway: 30 s (was 10 s)",
-            "What is the upload timeout of the gateway?",
-            "30 s",
-        ),
-        (
-            "Upload retries: max_upload_retries = 3 because of upload retries",
-            "The upload worker now has max_upload_retries = 5",
-            "How many upload retries are there?",
-            "max_upload_retries = 5",
-        ),
-    ],
+    TABLES["what_holds_comes_before_an_older_value_which_says_so"],
 )
 async def test_what_holds_comes_before_an_older_value_which_says_so(
     library, older, newer, question, now
@@ -183,18 +154,7 @@ async def test_of_two_names_the_one_that_was_used_last_comes_first(db):
 
 @pytest.mark.parametrize(
     ("older", "newer", "question"),
-    [
-        (
-            "Backups go to the NAS in the office",
-            "Backups go to a Hetzner storage box since the office move",
-            "where do the backups go currently",
-        ),
-        (
-            "The seedlings get water from the rain barrel",
-            "The seedlings get water from the mains since the barrel leaked in June",
-            "where do the seedlings get water now?",
-        ),
-    ],
+    TABLES["asked_for_the_present_the_newer_of_two_that_both_hold_comes_first"],
 )
 async def test_asked_for_the_present_the_newer_of_two_that_both_hold_comes_first(
     library, older, newer, question

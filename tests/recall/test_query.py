@@ -16,7 +16,9 @@ from memd.recall.query import (
 )
 from memd.recall.types import Question
 from memd.store import fulltext
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
+
+TABLES = read_tables("recall/query")
 
 
 def test_words_are_stemmed_counted_and_freed_of_stop_words():
@@ -45,21 +47,7 @@ def test_nothing_to_look_for_is_an_empty_query(nothing):
     assert parse_terms(nothing).is_empty
 
 
-@pytest.mark.parametrize(
-    "soup",
-    [
-        '"unclosed',
-        "a AND",
-        "NEAR(x y, 5)",
-        "col:val",
-        "C++ (a OR",
-        "-x ^y",
-        "a''b",
-        '"" "',
-        "{}[]",
-        "*x",
-    ],
-)
+@pytest.mark.parametrize("soup", TABLES["operator_soup_is_taken_for_words"])
 def test_operator_soup_is_taken_for_words(db, soup):
     expression = fts_expression(parse_terms(soup))
     if expression:

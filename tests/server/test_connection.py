@@ -77,26 +77,6 @@ async def test_a_client_that_floods_one_connection_gets_every_answer(server, con
     assert numbers == set(range(1_000))
 
 
-async def test_answers_in_flight_arrive_after_half_close(server, connect, eventually):
-    server.recaller.gate = anyio.Event()
-    server.remember("slow login")
-    async with server.open(), connect() as client:
-        for number in range(5):
-            await client.send(
-                {
-                    "jsonrpc": "2.0",
-                    "id": number,
-                    "method": "memd/search",
-                    "params": {"query": "slow"},
-                }
-            )
-        await client.half_close()
-        await eventually(lambda: len(server.recaller.asked) >= 5)
-        server.recaller.gate.set()
-        assert sorted([(await client.answer())["id"] for _ in range(5)]) == [0, 1, 2, 3, 4]
-        assert await client.answer() is None
-
-
 async def test_a_last_line_without_an_end_is_still_answered(server, connect):
     async with server.open(), connect() as client:
         await client.send(b'{"jsonrpc":"2.0","id":1,"method":"memd/ping"}')

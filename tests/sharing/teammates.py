@@ -1,6 +1,5 @@
 """One PostgreSQL for all tests of a team, and a database for each."""
 
-import shutil
 from functools import partial
 
 import pytest
@@ -16,8 +15,7 @@ from memd.sharing.postgres import Head, LogId, LogServer, PostgresTransport, _re
 from memd.sharing.syncer import Syncer
 from memd.sharing.workers import TeamWorker
 from memd.store import projects, summaries
-from memd.store.database import Database
-from tests.factories import live_summaries
+from tests.factories import live_summaries, open_new_vault
 from tests.postgres import Postgres
 
 
@@ -103,10 +101,10 @@ class Teammate:
 
 
 @pytest.fixture
-def teammate(team, tmp_path, new_vault, clock):
+def teammate(team, tmp_path, clock):
     """name, device → a teammate with a new vault."""
-    paths = [shutil.copyfile(new_vault, tmp_path / f"vault{number}.db") for number in range(3)]
-    opened = [Database(str(path), clock()) for path in paths]
+    paths = [tmp_path / f"vault{number}.db" for number in range(3)]
+    opened = [open_new_vault(path, clock()) for path in paths]
     unused = list(opened)
 
     def make(name, device=None, url=None):

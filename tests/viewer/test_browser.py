@@ -11,15 +11,7 @@ from tests.viewer.test_pages import HOSTILE
 pytest.importorskip("playwright", reason="no Playwright: scripts/test installs it")
 browsing = pytest.importorskip("e2e.browsing")
 
-PAGES = (
-    "/?project=ledger",
-    "/search?q=sessions",
-    "/timeline?project=ledger",
-    "/memory/1",
-    "/sessions",
-    "/projects",
-    "/health",
-)
+PAGES = ("/?project=ledger", "/search?q=sessions", "/memory/1")
 
 
 @pytest.fixture(scope="module")

@@ -120,7 +120,7 @@ def test_a_browser_may_connect_before_the_server_runs(socket_path):
 def test_the_port_may_be_chosen(served, socket_path):
     first = Viewer(ViewSettings(socket_path, "all", lambda: 0))
     port = first.port
-    taken = served.run_anew("view", "--no-open", "--port", port)
+    taken = served.run("view", "--no-open", "--port", port)
     assert (taken.status, "leave --port out" in taken.err) == (1, True)
     first.listening.close()
 
@@ -136,12 +136,12 @@ def test_an_agent_may_look_and_not_edit(served):
 
 def test_a_project_that_nothing_is_known_of_is_not_shown(served, tmp_path):
     for name in ("nowhere", str(tmp_path)):
-        ran = served.run_anew("view", "--no-open", "--project", name)
+        ran = served.run("view", "--no-open", "--project", name)
         assert (ran.status, "memd view shows" in ran.out) == (1, False)
 
 
 def test_without_a_daemon_it_says_how_to_start_one(tmp_path):
-    ran = Machine(tmp_path).run_anew("view", "--no-open")
+    ran = Machine(tmp_path).run("view", "--no-open")
     assert (ran.status, "memd start" in ran.err) == (2, True)
 
 

@@ -623,7 +623,7 @@ def test_a_static_page_of_hostile_texts_is_harmless(socket_path):
 
 def test_the_command_writes_a_file_that_only_the_user_can_read(served, tmp_path):
     file = tmp_path / "page.html"
-    ran = served.run_anew(
+    ran = served.run(
         "view", "--static", str(file), "--query", "where do we keep sessions", "--project", "ledger"
     )
     assert ran.status == 0, ran.err

@@ -3,7 +3,9 @@
 from memd.capture.redact import redact
 from memd.capture.redact.assignments import find_assigned
 from memd.capture.redact.regexes import Reading, replace_spans
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
+
+TABLES = read_tables("capture/redact/assignments")
 
 
 def redacted(text):
@@ -52,53 +54,7 @@ def test_an_assigned_secret_goes(text, expected):
     assert redacted(text) == expected
 
 
-@every_row(
-    "text",
-    [
-        "password=${VAR} password=$VAR password: <your-password> password=*** token=None token: null",
-        'token = os.environ["X"]',
-        "token = os.getenv('TOKEN')",
-        "TOKEN=$(pass show token)",
-        "password=password",
-        "password: user_password",
-        "f(token=tok, password=pw)",
-        "def login(user, password=None, token=''):",
-        "def login(password: str, token: Optional[str] = None) -> None:",
-        "password = get_password()",
-        "api_key=self.api_key",
-        "secret = settings.SECRET_KEY",
-        "max_tokens=4096 token_count: 5 tokens=12",
-        "token: the one that the server sent",
-        "the password is wrong",
-        "password must be at least 8 characters",
-        '"password": "Password"',
-        '"error_token": "The token is invalid or has expired."',
-        'print("token=" + shown)',
-        "getpass(prompt='Password: ')",
-        'if token == "def":',
-        "PWD=/home/dev",
-        "--token-file /run/secrets/x",
-        "docker build --secret id=npm,src=.npmrc",
-        "--password TEXT  the password",
-        'class Token:\n    """A word."""',
-        "primary_key=True, key='abc', keys: [1]",
-        "password: [REDACTED:password]",
-        "password=[REDACTED:token]",
-        "token: 12345",
-        "use `secret: value` for it",
-        "const { token } = req.body",
-        "password:",
-        "token=",
-        'the client still tells agents that the token is "valid"',
-        'a token was "revoked", and the password is "wrong"',
-        '{"token": "expired"}',
-        "**Token Visualization** of the design",
-        "- **Auto-refresh token** when it runs out",
-        '"Auto-refresh token": "Silently get a new one before the old one ends"',
-        "OPENAI_API_KEY=sk-your-key-here",
-        'api_key = "your-api-key-here"',
-    ],
-)
+@every_row("text", TABLES["what_only_speaks_of_a_secret_stays"])
 def test_what_only_speaks_of_a_secret_stays(text):
     assert redacted(text) == text
 

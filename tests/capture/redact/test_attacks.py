@@ -7,7 +7,9 @@ from collections import Counter
 from memd.capture.redact import PATTERNS, redact, redact_value
 from tests import redaction_corpus as corpus
 from tests.planted_secrets import ROWS
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
+
+TABLES = read_tables("capture/redact/attacks")
 
 SALTS = (0, 1)
 """Which drawings of each text are tried."""
@@ -105,25 +107,7 @@ def test_few_rules_of_gitleaks_are_left_out_and_each_says_why():
     assert all(len(reason) > 20 for reason in left_out.values())
 
 
-@every_row(
-    "value",
-    [
-        {"auths": {"registry.example.com": {"auth": "‹basic›"}}},
-        {"user": "bob", "pass": "‹pw›"},
-        {"pw": "‹pw›"},
-        {"credentials": "‹pw›"},
-        {"passwords": ["‹pw›", "‹pw›"]},
-        {"tokens": ["‹24 word›"]},
-        {"kind": "Secret", "data": {"dsn": "‹b64pw›"}},
-        {"kind": "Secret", "stringData": {"dsn": "‹pw›"}},
-        {"name": "sid", "value": "‹16 word›", "domain": "example.com", "httpOnly": True},
-        {"element": "Password field", "ref": "e4", "text": "‹pw›"},
-        {"selector": "#password", "value": "‹pw›"},
-        {"contraseña": "‹pw›"},
-        {"пароль": "‹pw›"},
-        {"senha": "‹pw›"},
-    ],
-)
+@every_row("value", TABLES["a_secret_in_an_object_goes"])
 def test_a_secret_in_an_object_goes(value):
     filled, secrets = _fill(value)
     redacted = repr(redact_value(filled))
@@ -173,29 +157,6 @@ def _fill(value):
     return value, []
 
 
-@every_row(
-    "piece",
-    [
-        "password ",
-        "=password",
-        "|password|a|\n",
-        "password:\n",
-        "curl -u ",
-        "echo a | sudo ",
-        "INSERT INTO t (password) VALUES ('a'), ",
-        "[1, 2, ",
-        "mnemonic abc ",
-        "kind: Secret\ndata:\n  a: b\n",
-        "fill('password', ",
-        "<input type=password ",
-        '"selector": "#password", ',
-        "пароль: ",
-        "my password is ",
-        "use x as the password (",
-        "abandon ability ",
-        "\x1b[",
-        "auth=('a', ",
-    ],
-)
+@every_row("piece", TABLES["a_text_that_nearly_matches_a_thousand_times_is_done"])
 def test_a_text_that_nearly_matches_a_thousand_times_is_done(piece):
     assert isinstance(redact(piece * (20_000 // len(piece))), str)

@@ -2,120 +2,22 @@
 
 from memd.capture.redact import redact, redact_value
 from memd.capture.redact.names import is_reference, is_working_directory, secret_rule, squashed
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
+
+TABLES = read_tables("capture/redact/secret_names")
 
 
-@every_row(
-    ("name", "rule"),
-    [
-        ("password", "password"),
-        ("DB_PASSWORD", "password"),
-        ("passwd", "password"),
-        ("PGPASSWORD", "password"),
-        ("smtp_pass", "password"),
-        ("password_confirmation", "password"),
-        ("REDIS_PASSWORD", "password"),
-        ("GITEA_TOKEN", "token"),
-        ("JIRA_TOKEN", "token"),
-        ("ELASTIC_BYPASS_TOKEN", "token"),
-        ("clientSecret", "secret"),
-        ("webhook_secret", "secret"),
-        ("FOO_SECRET", "secret"),
-        ("_auth", "secret"),
-        ("access_token", "token"),
-        ("authToken", "token"),
-        ("GITHUB_TOKEN_OLD", "token"),
-        ("token2", "token"),
-        ("api_key", "api-key"),
-        ("apikey", "api-key"),
-        ("x-api-key", "api-key"),
-        ("private_key", "api-key"),
-        ("AWS_SECRET_ACCESS_KEY", "api-key"),
-        ("SECRET_KEY_BASE", "api-key"),
-        ("authorization", "authorization"),
-        ("Proxy-Authorization", "authorization"),
-        ("cookie", "cookie"),
-        ("Set-Cookie", "cookie"),
-    ],
-)
+@every_row(("name", "rule"), TABLES["a_name_that_ends_like_a_secret_holds_one"])
 def test_a_name_that_ends_like_a_secret_holds_one(name, rule):
     assert secret_rule(name) == rule
 
 
-@every_row(
-    "name",
-    [
-        "token_count",
-        "max_tokens",
-        "totalTokens",
-        "input_tokens",
-        "tokens",
-        "password_policy",
-        "secret_name",
-        "next_token",
-        "nextpagetoken",
-        "isPassword",
-        "has_a_token",
-        "nextPageToken",
-        "eos_token",
-        "public_key",
-        "primary_key",
-        "foreign_key",
-        "key",
-        "keys",
-        "token_url",
-        "private_key_path",
-        "PASSWORD_FILE",
-        "auth",
-        "author",
-        "authors",
-        "monkey",
-        "compass",
-        "passed",
-        "bypass",
-        "session_id",
-        "show_password",
-        "aws_access_key_id",
-        "token_type",
-        "has_token",
-        "cookie_domain",
-    ],
-)
+@every_row("name", TABLES["a_name_that_only_speaks_of_secrets_holds_none"])
 def test_a_name_that_only_speaks_of_secrets_holds_none(name):
     assert secret_rule(name) is None
 
 
-@every_row(
-    "value",
-    [
-        "",
-        "  ",
-        "${VAR}",
-        "$VAR",
-        "$(pass show x)",
-        "${{ secrets.X }}",
-        "%TOKEN%",
-        "%s",
-        "%(x)s",
-        "{{ x }}",
-        "{token}",
-        "<your-password>",
-        "None",
-        "null",
-        "true",
-        "FALSE",
-        "***",
-        "•••",
-        "...",
-        "xxxx",
-        "your-api-key",
-        "[REDACTED:token]",
-        "[hidden]",
-        "str",
-        "SecretStr",
-        "replace-me",
-    ],
-)
+@every_row("value", TABLES["a_reference_is_no_secret"])
 def test_a_reference_is_no_secret(value):
     assert is_reference(value)
 
