@@ -165,7 +165,7 @@ class Ingestor:
                     and (item.source in _HOOK_SOURCES)
                 ):
                     self._on_boundary(event, receipt)
-        if any(one.outcome == "stored" or one.is_vouched or one.moved for one in receipts):
+        if any(one.outcome == "stored" or one.is_vouched for one in receipts):
             self._on_stored()
         if any(receipt.has_erased for receipt in receipts):
             self._has_erased = True

@@ -6,7 +6,6 @@ is filtered here, whether a hook, the spool or an import brings it. So is everyt
 which all was private; that prompt is stored as a bare mark, so that a later import filters its turn again.
 """
 
-import re
 from collections import Counter
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
@@ -40,7 +39,6 @@ _TWIN_NAMES = frozenset({"UserPromptSubmit", "Stop", "PostCompact"})
 _WORDED_NAMES = _TWIN_NAMES | {"PostToolUse", "PostToolUseFailure", "AgentText"}
 """Events that have no id in the hooks or transcripts of the clients in `clients.WITHOUT_IDS`."""
 _IMPORT_SOURCES = frozenset({"import", AGENTS_IMPORT})
-_OTHER_SYSTEMS = re.compile(r"[A-Za-z]:[\\/]|\\\\")
 _TIME_MAX = 2**62
 """UTC milliseconds later than any event."""
 _PRIVATE_PROMPT_FIELDS = ("session_id", "hook_event_name", "prompt_id", "uuid", "cwd")
@@ -57,8 +55,6 @@ class Receipt:
     """Whether events stored before were erased because of it."""
     is_vouched: bool = False
     """Whether only an agent's import had reported it until now."""
-    moved: str = ""
-    """`old project → new project` if the request corrected the place of its session, else empty."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -100,8 +96,6 @@ class LookupCache:
         """Session → turn → (time, whether it is private) of each of its prompts, oldest first."""
         self._unprompted: set[int] = set()
         """Sessions without any prompt."""
-        self._placed: set[int] = set()
-        """Sessions of which an import has said where they are."""
 
     def begin(self, tx: Connection) -> None:
         """Start a transaction; drop everything if another writer changed the vault."""
@@ -163,45 +157,6 @@ class LookupCache:
             self._tx, project.key, project.name, project.reason, now
         )
         return projects.ensure_session(self._tx, event.session, project_id, event.at)
-
-    def correct_place(self, item: PreparedItem, event: NewEvent, now: int) -> str:
-        """Correct the project of a session that an older memd misplaced, by its transcript; return what was moved.
-
-        That memd knew no directory before a session's first line had one, and took a path of another system for one below its
-        own. What a person has merged, or given another name, stays.
-        """
-        session, project = self.find_session(event), item.project
-        is_telling = event.source == "import" and item.has_root and project is not None
-        if not is_telling or session is None or session[0] in self._placed:
-            return ""
-        self._placed.add(session[0])
-        found = projects.session(self._tx, session[0])
-        home = projects.project_by_key(self._tx, session[1])
-        directory = event.session.directory
-        assert project is not None
-        if found is None or home is None or not directory or project.key == SCRATCH_PROJECT:
-            return ""
-        is_unplaced = found.directory is None and home.key == SCRATCH_PROJECT
-        is_joined = _is_joined(home.key, directory)
-        if not (is_unplaced or is_joined) or home.name not in (
-            home.key,
-            home.key.rpartition("/")[2],
-        ):
-            return ""
-        places = projects.find_places(self._tx, found.id)
-        joined = [key for key in places if _is_joined(key, directory)]
-        known = [one for key in joined if (one := projects.project_by_key(self._tx, key))]
-        merged = next((one for one in known if one.key not in joined), None)
-        number = projects.ensure_project(self._tx, project.key, project.name, project.reason, now)
-        into = merged or projects.project(self._tx, number)
-        assert into is not None
-        left = [home, *(one for one in known if one.key in joined)]
-        projects.move_session(self._tx, found.id, directory, left, into)
-        for one in left:
-            projects.forget_project(self._tx, one.id)
-        self._sessions.pop((event.session.client, event.session.key), None)
-        self._project_keys.clear()
-        return f"{home.key} → {into.key}"
 
     def find_switch(self, project_key: str, session_key: str) -> projects.EffectiveSwitch:
         """Return the user's switch for this session of this project."""
@@ -301,7 +256,6 @@ def _store_item(
     if isinstance(event, Ignored):
         return Receipt("filtered", reason=event.reason)
     assert project is not None  # an event is only made where its project is known
-    moved = cache.correct_place(item, event, now)
     elsewhere = cache.find_elsewhere(item, event)
     if reason := _filter_reason(event, project, cache, elsewhere):
         return Receipt("filtered", reason=reason)
@@ -316,8 +270,7 @@ def _store_item(
         return Receipt("filtered", reason="forgotten")
     if not is_new:
         _take_from_user(tx, seq, stored, cache, spans)
-        is_redated = event.source == "import" and events.date_earlier(tx, seq, event.at)
-        return Receipt("duplicate", seq, is_vouched=is_vouched or is_redated, moved=moved)
+        return Receipt("duplicate", seq, is_vouched=is_vouched)
     first, last, title = spans.get(session_id, (event.at, event.at, None))
     if not is_mark:
         title = title or _session_title(event)
@@ -327,7 +280,7 @@ def _store_item(
     has_erased = _erase_earlier(tx, item, event, session_id, now)
     if has_erased:
         cache.has_forgotten = True
-    return Receipt("stored", seq, has_erased=has_erased, moved=moved)
+    return Receipt("stored", seq, has_erased=has_erased)
 
 
 def _erase_earlier(
@@ -348,11 +301,6 @@ def _erase_earlier(
     if has_erased:
         erasure.mark_erased(tx, "private")
     return has_erased
-
-
-def _is_joined(key: str, directory: str) -> bool:
-    """Return whether the key of a project is a path of another system behind one of this."""
-    return _OTHER_SYSTEMS.match(directory) is not None and key.endswith(f"/{directory}")
 
 
 def _find_duplicate_by_words(tx: Connection, event: NewEvent, session_id: int) -> int | None:

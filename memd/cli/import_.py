@@ -348,9 +348,6 @@ def _format_transcript_report(report: TranscriptImportReport) -> Iterator[str]:
         labels |= {"stored": "would be stored"} if report.is_dry_run else {}
         counts = (f"{count:,} {labels.get(name, name)}" for name, count in report.outcomes.items())
         yield f"of these: {', '.join(counts)}"
-    for move, count in report.moved.items():
-        would = "would move" if report.is_dry_run else "moved"
-        yield f"{would} {output.plural(count, 'session')} where its own lines say that it was: {move}"
     if report.reasons:
         yield f"not stored: {output.format_counts(report.reasons)}"
     for are_odd, why in (

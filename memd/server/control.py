@@ -497,5 +497,4 @@ def _format_plain(receipt: object) -> bytes:
 
 
 def _format_receipt(receipt: Receipt) -> JsonObject:
-    moved = {"moved": receipt.moved} if receipt.moved else {}
-    return {"outcome": receipt.outcome, "seq": receipt.seq, "reason": receipt.reason, **moved}
+    return {"outcome": receipt.outcome, "seq": receipt.seq, "reason": receipt.reason}

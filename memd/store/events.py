@@ -81,27 +81,6 @@ def attribute_to_source(tx: Connection, event_id: int, source: str) -> bool:
     return tx.changes() > 0
 
 
-def date_earlier(tx: Connection, event_id: int, at: int) -> bool:
-    """Give an imported event the time that its line has, if it was dated later; whether it was.
-
-    A line whose time was not found has that of its file, which is later than any of its lines.
-    """
-    row = tx.execute(
-        "SELECT session_id, at FROM events WHERE id = ? AND at > ? AND source = 'import'",
-        (event_id, at),
-    ).fetchone()
-    if row is None:
-        return False
-    session_id, wrong = row
-    tx.execute("UPDATE events SET at = ?, distilled = 0 WHERE id = ?", (at, event_id))
-    tx.execute(
-        "UPDATE sessions SET started_at = min(started_at, ?2), last_event_at = iif(last_event_at = ?3,"
-        " (SELECT max(at) FROM events WHERE session_id = ?1), last_event_at) WHERE id = ?1",
-        (session_id, at, wrong),
-    )
-    return True
-
-
 def known_keys(tx: Connection, keys: Sequence[str]) -> set[str]:
     """Return the idempotency keys among these under which an event is stored."""
     sql = "SELECT key FROM events WHERE key IN (SELECT value FROM json_each(?))"

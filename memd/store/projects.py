@@ -12,7 +12,6 @@ from apsw import Connection
 from memd.models import (
     BRANCH,
     CLOCK_SKEW_MAX_MS,
-    ELSEWHERE,
     GLOBAL_PROJECT,
     REMOTE,
     TITLE_EVENT,
@@ -344,37 +343,6 @@ def extend_session(
         " title = coalesce(title, ?2) WHERE id = ?3",
         (at, title and storable(title), session_id, at if until is None else until),
     )
-
-
-def move_session(
-    tx: Connection, session_id: int, directory: str, left: Iterable[Project], into: Project
-) -> None:
-    """Place a session, its events and its memories where its own lines say that it was; it is distilled again.
-
-    `left`: the projects in which they stand by mistake.
-    """
-    left = list(left)
-    tx.execute(
-        "UPDATE sessions SET project_id = ?, directory = ? WHERE id = ?",
-        (into.id, storable(directory), session_id),
-    )
-    tx.execute(
-        f"UPDATE events SET distilled = 0, payload = iif(payload ->> '$.{ELSEWHERE}' IN"
-        f" (SELECT value FROM json_each(?2)), json_remove(payload, '$.{ELSEWHERE}'), payload)"
-        " WHERE session_id = ?1",
-        (session_id, json_text([*(one.key for one in left), into.key])),
-    )
-    tx.execute(
-        "UPDATE summaries SET project_id = ?, consolidated = 0 WHERE session_id = ?"
-        " AND project_id IN (SELECT value FROM json_each(?))",
-        (into.id, session_id, json_text([one.id for one in left])),
-    )
-
-
-def find_places(tx: Connection, session_id: int) -> list[str]:
-    """The keys of the projects that events of a session name as theirs."""
-    sql = f"SELECT DISTINCT payload ->> '$.{ELSEWHERE}' FROM events WHERE session_id = ?"
-    return list(filter(None, fetch_column(tx, sql, (session_id,))))
 
 
 def apply_client_title(tx: Connection, session_id: int, longest: int) -> bool:

@@ -306,8 +306,6 @@ class TranscriptImportReport(ImportReport):
     """Why events were filtered or refused → count."""
     events: Counter[str] = field(default_factory=Counter)
     """The client's name of an event → number found."""
-    moved: Counter[str] = field(default_factory=Counter)
-    """Where sessions stood that an older memd had misplaced, and where they stand now → number of sessions."""
     growing: list[str] = field(default_factory=list)
     """Those of `done` whose session seems to be going on: the next import reads them again."""
 
@@ -438,8 +436,6 @@ class _TranscriptImport:
         for receipt in self.send(batch):
             outcome = str(receipt.get("outcome"))
             self.report.outcomes[outcome] += 1
-            if moved := receipt.get("moved"):
-                self.report.moved[str(moved)] += 1
             if outcome in ("filtered", "refused"):
                 self.report.reasons[str(receipt.get("reason"))] += 1
 

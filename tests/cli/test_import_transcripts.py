@@ -247,8 +247,8 @@ def test_all_or_one_source_is_named(alone, arguments, message):
     assert message in ran.err
 
 
-def test_what_an_older_memd_misplaced_is_read_again_and_told(machine, tmp_path):
-    """A vault as 5a9d27b left it: a session in no project, dated when it was imported, its file checked off."""
+def test_a_file_that_an_older_memd_checked_off_is_read_again(machine, tmp_path):
+    """A vault as 5a9d27b left it: the file is known by its path alone."""
     ((name, text),) = told_sessions.claude_code()
     file = tmp_path / name
     file.write_text('{"type": "mode", "mode": "normal"}\n' + text, encoding="utf-8")
@@ -258,14 +258,10 @@ def test_what_an_older_memd_misplaced_is_read_again_and_told(machine, tmp_path):
     machine.run("stop")
     vault = sqlite3.connect(machine.home / "vaults" / "default.db")
     with vault:
-        vault.execute("INSERT INTO projects (key, name, reason, created_at) VALUES ('scratch', 'scratch', 'no directory', 1)")  # fmt: skip
-        vault.execute("UPDATE sessions SET directory = NULL, project_id = (SELECT id FROM projects WHERE key = 'scratch')")  # fmt: skip
         vault.execute("UPDATE imports SET path = replace(path, 'session:', '')")
         assert vault.execute("SELECT count(*) FROM imports").fetchone() == (1,)
     vault.close()
     machine.run("start")
     again = machine.run("import", "claude-code", file)
     assert "read 1 file\n" in again.out
-    assert "moved 1 session where its own lines say that it was: scratch → " in again.out
     assert "unchanged" in machine.run("import", "claude-code", file).out
-    assert "scratch" not in machine.run("project", "list").out
