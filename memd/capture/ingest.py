@@ -30,8 +30,14 @@ import anyio.to_thread
 from memd import log
 from memd.capture import spool, truncate
 from memd.capture.claude_code import Refused
-from memd.capture.known_secrets import KnownSecrets
-from memd.capture.prepare import UNEXPECTED, CaptureRequest, IngestItem, Preparer, is_small
+from memd.capture.prepare import (
+    UNEXPECTED,
+    CaptureRequest,
+    IngestItem,
+    KnownSecrets,
+    Preparer,
+    is_small,
+)
 from memd.capture.project import ProjectResolver
 from memd.capture.redact import forget_words
 from memd.capture.write import LookupCache, PreparedItem, Receipt, store_items

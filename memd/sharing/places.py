@@ -15,7 +15,6 @@ import tarfile
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Protocol
 from urllib.parse import urlsplit
 
 from memd.errors import BadRequest
@@ -40,28 +39,7 @@ _LIKE_SCP = re.compile(r"[A-Za-z0-9._-]+@[A-Za-z0-9.-]+:.+")
 _LOG_FILE = re.compile(rf"{LOGS}/[0-9a-f]{{16}}/[^/]+")
 
 
-class SyncTarget(Protocol):
-    """A sync target: where logs lie, and how they get there."""
-
-    @property
-    def name(self) -> str:
-        """Return the name of the sync target in the vault."""
-
-    @property
-    def folder(self) -> str:
-        """Return the directory of its logs on this machine."""
-
-    def probe(self) -> str:
-        """See whether it can be reached, within seconds, and change nothing; what is there, in words."""
-
-    def fetch(self, device: str) -> None:
-        """Bring what others wrote. PlaceUnreachable if that is impossible now."""
-
-    def publish(self, device: str) -> None:
-        """Take there what this device wrote. PlaceUnreachable if that is impossible now."""
-
-
-def parse_target(text: str, mirrors: str, *, asks: bool) -> SyncTarget:
+def parse_target(text: str, mirrors: str, *, asks: bool) -> "SyncTarget":
     """Parse the target that a user names. `asks`: whether git and ssh may ask for a password. BadRequest if it is none.
 
     `mirrors` is the directory for copies of what is not a folder.
@@ -98,7 +76,7 @@ def _parse_ssh(text: str, mirrors: str, *, asks: bool) -> "SshTarget":
 
 
 @contextlib.contextmanager
-def hold_place(place: SyncTarget, mirrors: str) -> Iterator[None]:
+def hold_place(place: "SyncTarget", mirrors: str) -> Iterator[None]:
     """Keep other processes of this user from syncing with the same target."""
     path = Path(private_dir(mirrors), f"{digest('place', place.name)[:16]}.lock")
     handle = os.open(path, os.O_CREAT | os.O_RDWR | os.O_CLOEXEC, 0o600)
@@ -325,6 +303,15 @@ class SshTarget:
                 partial = target.with_name(target.name + ".partial")
                 partial.write_bytes(content.read())
                 partial.rename(target)
+
+
+SyncTarget = FolderTarget | CloneTarget | SshTarget
+"""A sync target: where logs lie, and how they get there.
+
+`name` is that of the target in the vault, `folder` the directory of its logs on this machine. `probe` sees within seconds whether
+it can be reached, and changes nothing. `fetch` brings what others wrote, `publish` takes there what this device wrote:
+PlaceUnreachable if that is impossible now.
+"""
 
 
 @contextlib.contextmanager

@@ -1,5 +1,21 @@
 -- The vault, whole: what all migrations together must yield, proven by a test.
 -- Times are UTC milliseconds. Truth first, then what is derived from it and can be rebuilt.
+--
+-- What one step writes and another reads later, and what each row buys. None is read by the next step of the same
+-- process alone: all of them must outlive a killed daemon, or are read by another program.
+--   changes              no writer of a memory knows the index, and one that was committed is indexed after a crash
+--   events.distilled     a turn is distilled when it has ended, which may be after a restart, and again when it changes
+--   summaries.consolidated   only what is new or changed is compared with all others
+--   compactions          an event that was made smaller is no other event with the same key, and is not made smaller again
+--   cues, forms          a statement finds the one that it repeats before the index has seen either
+--   saved, unsaved, labels   a start reads the index's copy and what changed since, instead of every passage
+--   told                 a restart does not give a session's budget back
+--   asks                 a restart does not have an agent asked again about the same exchange
+--   costs                what memd cost by weeks, when the sessions have long ended
+--   sync_records.shown   what changed here since the last sync is found without a second copy of it
+--   sync_cursors, sync_places   a sync reads and sends what is new
+--   team_said            what a teammate withdraws is told from what another device of the same person still says
+--   imports              a file that was read is not read again
 
 -- ── Truth ──────────────────────────────────────────────────────────────────────────────────────
 

@@ -1,6 +1,6 @@
 """What is known again as a secret: by its form, so that no word, number or name goes with it."""
 
-from memd.capture.known_secrets import KnownSecrets, ProjectRedaction, is_telling
+from memd.capture.prepare import KnownSecrets, ProjectRedaction, is_telling
 from memd.capture.redact import redact_value
 from tests.tables import every_row
 

@@ -46,7 +46,6 @@ from memd.capture.redact.names import (
     is_working_directory,
     secret_rule,
 )
-from memd.capture.redact.openings import OPENING_SIGNS
 from memd.capture.redact.patterns import PATTERNS, is_login, replace_secrets
 from memd.capture.redact.regexes import (
     PLACEHOLDER,
@@ -61,7 +60,7 @@ from memd.capture.redact.regexes import (
 )
 from memd.capture.redact.spoken import find_spoken
 from memd.capture.redact.views import redact_encoded, redact_joined, redact_misread
-from memd.capture.redact.words import SPOKEN_WORDS
+from memd.capture.redact.words import OPENING_SIGNS, SPOKEN_WORDS
 
 __all__ = ["PATTERNS", "RULES_VERSION", "forget_words", "note_secrets", "redact", "redact_blocks", "redact_value"]  # fmt: skip
 

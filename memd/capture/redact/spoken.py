@@ -21,7 +21,6 @@ from collections.abc import Iterator
 
 from memd.capture.redact import names
 from memd.capture.redact.names import is_naming, is_reference, judge
-from memd.capture.redact.openings import find_opening_words, is_code
 from memd.capture.redact.regexes import Found, Reading, compile_regex
 from memd.capture.redact.words import (
     BY_SIGN,
@@ -41,9 +40,11 @@ from memd.capture.redact.words import (
     begins_clause,
     can_be_password,
     find_foreign,
+    find_opening_words,
     find_unspaced,
     find_words,
     has_verb_of_change,
+    is_code,
     is_complete,
     is_last,
     is_of_change,
