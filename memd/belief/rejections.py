@@ -283,7 +283,7 @@ def _find_alike(tx: Connection, one: Summary) -> list[int]:
     if not stems:
         return []
     found = summaries.ids_sharing_most_keys(
-        tx, one.project_id, STATED_KINDS, stems, limit=_ALIKE_MAX
+        tx, (one.project_id,), STATED_KINDS, stems, limit=_ALIKE_MAX
     )
     return [number for number in found if number != one.id]
 

@@ -206,9 +206,10 @@ _STEMS_MAX = 60
 
 
 def find_similar(
-    tx: Connection, project_id: int, kinds: Iterable[Kind], title: str, body: str
+    tx: Connection, projects: int | Sequence[int], kinds: Iterable[Kind], title: str, body: str
 ) -> list[Summary]:
-    """The live memories of a project that share most words with this statement, the most alike first."""
+    """The live memories of a project, or several, that share most words with this statement, the most alike first."""
+    places = (projects,) if isinstance(projects, int) else projects
     stems = dict.fromkeys(content_stems(f"{title}\n{statement_text(title, body)}"))
     # `go with Valkey, not Redis` shares the one word with `use Redis for the cache`.
     keys = [one for one in stems if one not in CHOICE_WORDS][:_STEMS_MAX] or list(stems)
@@ -220,17 +221,19 @@ def find_similar(
     ids: dict[int, None] = {}
     for some in filter(None, (keys, *others)):
         ids |= dict.fromkeys(
-            summaries.ids_sharing_most_keys(tx, project_id, tuple(kinds), some, limit=_SIMILAR_MAX)
+            summaries.ids_sharing_most_keys(tx, places, tuple(kinds), some, limit=_SIMILAR_MAX)
         )
     found = summaries.summaries_by_ids(tx, list(ids)) if ids else {}
     return [found[number] for number in ids]
 
 
-def find_equal(tx: Connection, project_id: int, kind: Kind, title: str, body: str) -> list[Summary]:
-    """The live memories of this project and kind that state the same, no more and no less."""
+def find_equal(
+    tx: Connection, projects: int | Sequence[int], kind: Kind, title: str, body: str
+) -> list[Summary]:
+    """The live memories of this project, or of several, and of this kind that state the same, no more and no less."""
     mine = parse_statement(title, body)
     found = []
-    for other in find_similar(tx, project_id, (kind,), title, body):
+    for other in find_similar(tx, projects, (kind,), title, body):
         theirs = parse_statement(other.title, other.body)
         # The comparison costs ten times as much.
         is_alike = not other.author and mine.content_keys == theirs.content_keys

@@ -16,7 +16,7 @@ import pkgutil
 import re
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from importlib.abc import InspectLoader
 from types import CodeType
 from typing import Annotated, Any
@@ -324,11 +324,27 @@ def main(arguments: list[str]) -> int:
         # The reader has closed the pipe; nothing may be flushed into it at exit.
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     except (_UsageError, MemdError, ValueError, OSError, BaseExceptionGroup) as error:
-        status = print_error(error)
+        status = print_error(error, arguments)
     return status if isinstance(status, int) else 0
 
 
-def print_error(error: BaseException) -> int:
+_ARGUMENT = re.compile(r"([a-z_]+)(?:\.\d+)?: ")
+"""The name of a call's argument at the beginning of an error."""
+_TYPED = {"k": "--limit", "id": "ID", "ids": "ID", "other": "ID", "query": "WORDS", "text": "TEXT"}
+"""Argument of a call → what a person types for it."""
+
+
+def _name_as_typed(message: str, arguments: Sequence[str]) -> str:
+    """The message with the option or the argument that was typed in place of the call's."""
+    found = _ARGUMENT.match(message)
+    if found is None:
+        return message
+    option = f"--{found[1].replace('_', '-')}"
+    is_typed = any(one.partition("=")[0] == option for one in arguments)
+    return f"{option if is_typed else _TYPED.get(found[1], found[1])}: {message[found.end() :]}"
+
+
+def print_error(error: BaseException, arguments: Sequence[str] = ()) -> int:
     """Print an error on one line of stderr; return the exit status. Raises it if it is not expected."""
     while isinstance(error, BaseExceptionGroup):
         error = error.exceptions[0]
@@ -340,7 +356,7 @@ def print_error(error: BaseException) -> int:
     elif isinstance(error, OSError) and error.errno in _DISK_ADVICE:
         message = f"{_DISK_ADVICE[error.errno]} ({error})"
     elif isinstance(error, MemdError | ValueError | OSError):
-        message = daemon_call.insert_vault(str(error))
+        message = _name_as_typed(daemon_call.insert_vault(str(error)), arguments)
     else:
         raise error
     sys.stdout.flush()  # what was printed before must come first

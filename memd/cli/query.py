@@ -258,7 +258,7 @@ def run_context(
 
 def _format_context(context: dict[str, Any], *, explain: bool) -> Iterator[str]:
     if context["text"] is None:
-        yield f"nothing would be injected: {output.one_line(context['reason'])}"
+        yield f"nothing would be told: {output.one_line(context['reason'])}"
     else:
         yield from map(output.clean, context["text"].splitlines())
         count = output.plural(sum(one["shown"] for one in context["memories"]), "memory")

@@ -242,7 +242,7 @@ def _format_judged(done: dict[str, Any]) -> Iterator[str]:
 
 def _list_waiting(found: Mapping[str, Any], terminal: Screen) -> Iterator[str]:
     if not found["memories"]:
-        yield "nothing was learned since you last looked"
+        yield "nothing to look at: no rule, preference, decision, fact or note was learned since you last looked"
         return
     yield from _group(found["memories"], terminal)
     left = found["count"] - len(found["memories"])

@@ -349,7 +349,7 @@ def _draw_timeline(found: dict[str, Any], terminal: Screen, *, marks_time: bool)
     """Draw the rows under their days and sessions; with `marks_time`, also the time that they are around."""
     rows, paint, in_columns = found["rows"], terminal.paint, terminal.is_terminal
     if not rows:
-        yield "nothing happened there"
+        yield "nothing happened then"
     memories = [{**row["summary"], "contradicted_by": row["contradicted_by"]} for row in rows]
     clocks = [output.format_time(memory["at"])[-5:] for memory in memories]
     columns = MemoryColumns(terminal, memories, clocks)

@@ -210,7 +210,7 @@ def plan_selection(tx: Connection, selection: ForgetSelection) -> ForgetPlan:
     elif selection.words.terms:
         plan = _plan_words(tx, selection.words, bounds)
     elif bounds == ErasureBounds():
-        raise BadRequest("say what to forget: ids, a query, a session, a project or a time")
+        raise BadRequest("say what to forget: ids, words (query), a session, a project or a time")
     else:
         found, happened = (erasure.ids_within(tx, one, bounds) for one in ("summaries", "events"))
         plan = _plan_deletion(tx, found, happened)

@@ -146,7 +146,7 @@ class JudgmentService:
 def explain_refusal(one: Summary, other: Summary, relation: Stance, global_id: int | None) -> str:
     """Explain why `one` cannot be `relation` to `other`, and what to do; empty if it can be."""
     if one.id == other.id:
-        return f"other: #{one.id} twice; a judgment is about two memories"
+        return f"#{one.id} twice; a judgment is about two memories"
     if relation not in HIDING_RELATIONS:
         return ""
     if is_pinned_by_user(other):

@@ -74,7 +74,7 @@ def parse_undo_target(text: str) -> UndoTarget:
     found = _TARGET.fullmatch(text.replace(" ", "").casefold())
     if found is None:
         raise BadRequest(
-            "undo: name a run (r7), the memory that was hidden (#12) or a pair (12,15);"
+            "name a run (r7), the memory that was hidden (#12) or a pair (12,15);"
             " `memd consolidate --runs` lists the runs"
         )
     return UndoTarget(**{name: int(number) for name, number in found.groupdict().items() if number})
@@ -226,7 +226,9 @@ def undo_change(
     """Take back the last change of these projects or all, or the one of this name. BadRequest if that is impossible, with what to do."""
     found = _read(tx, 1, name, None if name else project_ids)
     if not found:
-        elsewhere = "; `memd undo --project all` looks in every project" if project_ids else ""
+        elsewhere = (
+            "; `memd undo --project all` looks in every project" if project_ids is not None else ""
+        )
         raise BadRequest(
             f"nothing was changed here yet that could be undone{elsewhere}"
             if name is None

@@ -253,7 +253,9 @@ class OverviewControl:
 
         found = await self._app.db.read(find_latest)
         if found is None:
-            raise BadRequest(f"no session in {here.name} is known; name one by its id")
+            raise BadRequest(
+                f"no session in {here.name} is known; go where an agent worked, or name one by its id"
+            )
         return found
 
     async def _count(self, key: object, read: Callable[[Connection], T]) -> T:

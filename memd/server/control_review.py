@@ -298,8 +298,7 @@ def _find_elsewhere(tx: Connection, one: Summary, places: Iterable[Project]) -> 
     text = statement_text(one.title, one.body)
     return [
         other
-        for number in own - {one.project_id}
-        for other in find_equal(tx, number, one.kind, "", text)
+        for other in find_equal(tx, sorted(own - {one.project_id}), one.kind, "", text)
         if other.archived_at is None and not describe_scope(other.tags)
     ]
 

@@ -389,7 +389,8 @@ class ReviewListRequest(ScopedRequest):
     """`memd/review/list`: what was learned and the user has not looked at, or what he rejected."""
 
     rejected: bool = False
-    limit: Annotated[int, Field(ge=1, le=BATCH_MAX), WHOLE_NUMBER] = 50
+    limit: Annotated[int, Field(ge=0, le=BATCH_MAX), WHOLE_NUMBER] = 50
+    """0: only count."""
 
 
 class ReviewRequest(Request):

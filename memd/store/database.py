@@ -109,9 +109,10 @@ class Database:
             self._writer = connect(path)
             migrate(self._writer, now)
             self._writer.release_memory()  # checking the file has filled its cache
-            # Statements keep their plan: planning again for every value cost more than most writes gain.
-            self._writer.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
             readers = [connect(path) for _ in range(READERS)]
+            for one in (self._writer, *readers):
+                # Statements keep their plan: planning again for every value costs more than most statements.
+                one.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, 1)
         self._identity = _identify_file(path)
         self._readers: queue.LifoQueue[Connection] = queue.LifoQueue()
         for reader in readers:

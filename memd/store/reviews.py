@@ -161,6 +161,8 @@ def waiting_ids(
 
     Those of the project `first` come before all others.
     """
+    if not limit:
+        return []
     where, values = _waiting_condition(project_ids, now)
     sql = (
         f"SELECT s.id FROM summaries s LEFT JOIN sessions n ON n.id = s.session_id WHERE {where}"

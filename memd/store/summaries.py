@@ -385,9 +385,14 @@ def put_lookup_keys(tx: Connection, summary_id: int, kind: Kind, title: str, bod
 
 
 def ids_sharing_most_keys(
-    tx: Connection, project_id: int, kinds: Sequence[Kind], keys: Sequence[str], *, limit: int
+    tx: Connection,
+    project_ids: Sequence[int],
+    kinds: Sequence[Kind],
+    keys: Sequence[str],
+    *,
+    limit: int,
 ) -> list[int]:
-    """The ids of a project's live summaries with half of these keys or more, those with most first.
+    """The ids of these projects' live summaries with half of these keys or more, those with most first.
 
     Of as many keys, the newest first.
     """
@@ -404,10 +409,10 @@ def ids_sharing_most_keys(
         " GROUP BY summary_id HAVING count(*) >= ?) candidates"
         " CROSS JOIN summaries s ON s.id = candidates.summary_id"
         f" CROSS JOIN cues c ON c.summary_id = s.id AND c.cue IN ({marks(wanted)})"
-        f" WHERE s.project_id = ? AND s.kind IN ({marks(kinds)}) AND {NOT_SUPERSEDED}"
+        f" WHERE s.project_id IN ({marks(project_ids)}) AND s.kind IN ({marks(kinds)}) AND {NOT_SUPERSEDED}"
         " GROUP BY s.id HAVING count(*) >= ? ORDER BY count(*) DESC, s.at DESC, s.id DESC LIMIT ?",
         (
-            *rare, needed - common, *wanted, project_id, *(kind.value for kind in kinds),
+            *rare, needed - common, *wanted, *project_ids, *(kind.value for kind in kinds),
             needed, limit,
         ),
     )  # fmt: skip

@@ -235,7 +235,7 @@ def show_home(visit: Visit) -> Page:
         status=visit.call("memd/status"),
         drop=_find_drop(visit, found["kinds"]),
         sessions=visit.call("memd/sessions", project=visit.project, limit=1)["sessions"],
-        learned=visit.call("memd/review/list", project=visit.project, limit=1)["count"],
+        learned=visit.call("memd/review/list", project=visit.project, limit=0)["count"],
         recent=choose_recent(found["first_at"], found["last_at"], visit.now),
     )
 

@@ -21,6 +21,8 @@ import sys
 import tempfile
 import time
 from collections import Counter
+from collections.abc import Callable
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -47,6 +49,7 @@ ANSWER = "Mended the price test: an item may have no price, so total uses get wi
 TOLD = "always run make check"
 _COPILOT_SESSIONS = 3
 HOOK_RUNS = 16
+_TRIES = 6
 
 
 def main() -> int:
@@ -305,13 +308,29 @@ def play_moments(stage: Stage, codex: Path, copilot: Path) -> None:
     _restart(stage)
     look_at, fail = "cat price.py", "python3 -c \"{}['price']\""
     calls = [Use("exec_command", {"cmd": one}) for one in (look_at, fail)]
-    ask_codex(stage, codex, "Look at the prices.", *calls, Say("They are well."))
+    ask = partial(ask_codex, stage, codex, "Look at the prices.", *calls, Say("They are well."))
+    _ask_in_time(stage, ask)
     _check_moments(stage, "Codex")
     calls = [Use("bash", {"command": one, "description": "look"}) for one in (look_at, fail)]
-    ask_copilot(stage, copilot, "Look at the prices.", *calls, Say("They are well."))
+    ask = partial(ask_copilot, stage, copilot, "Look at the prices.", *calls, Say("They are well."))
+    _ask_in_time(stage, ask)
     _check_moments(stage, "Copilot")
     config.unlink()
     _restart(stage)
+
+
+def _ask_in_time(stage: Stage, ask: Callable[[], None]) -> None:
+    """Ask until memd was late for no moment: after its deadline it tells nothing, and a busy machine lets that pass."""
+    for _ in range(_TRIES):
+        before = _count_late(stage)
+        ask()
+        if _count_late(stage) == before:
+            return
+
+
+def _count_late(stage: Stage) -> int:
+    rooms = stage.memd.status().get("rooms", ())
+    return sum(one["late"] for one in rooms if one["name"] == "injector")
 
 
 def _restart(stage: Stage) -> None:

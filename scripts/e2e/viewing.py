@@ -170,6 +170,12 @@ def look_at_pages(
                     visitor.picture(pictures / scheme / f"{name}.png")
                 visitor.page.set_viewport_size(PHONE)  # type: ignore[arg-type]  # width and height
                 too_wide = visitor.overflows()
+                if name == "home":  # whose head every page has
+                    barriers += visitor.find_barriers()
+                elif name == "told":
+                    inside = "[...document.querySelectorAll('.wide')].every(one => one.scrollWidth <= one.clientWidth)"
+                    fits = visitor.page.evaluate(inside)
+                    report.check("the tables of told fit a phone", fits)
                 if pictures:
                     visitor.picture(pictures / f"{scheme}-phone" / f"{name}.png")
                 visitor.page.set_viewport_size({"width": 1280, "height": 900})

@@ -5,7 +5,7 @@ from memd.cli import query
 
 def test_the_context_of_a_new_session_is_printed_or_why_there_is_none(machine):
     machine.run("start")
-    assert machine.run("context").out.startswith("nothing would be injected: nothing is known")
+    assert machine.run("context").out.startswith("nothing would be told: nothing is known")
     assert "fewer than 2 words" in machine.run("context", "thanks").out
     noted = machine.run(
         "remember", "Always run the linter first", "--kind", "instruction", "--json"

@@ -74,7 +74,7 @@ def test_without_a_text_remember_says_how_to_give_one(served):
 def test_an_unknown_kind_is_refused(memd):
     ran = memd("remember", "x", "--kind", "nonsense")
     assert ran.status == 1
-    assert ran.err.startswith("memd: kind: must be one of decision, fix, ")
+    assert ran.err.startswith("memd: --kind: must be one of decision, fix, ")
 
 
 # ── forget ────────────────────────────────────────────────────────────────────────────────────────

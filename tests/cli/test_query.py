@@ -218,7 +218,7 @@ def test_a_timeline_of_an_unknown_project_says_what_to_type(memd, tmp_path, monk
     monkeypatch.chdir(tmp_path)
     # Other files share the daemon and note what holds everywhere: only a time without memories is empty for certain.
     ran = memd("timeline", "--at", "2001-01-01", "--before", "1", "--after", "0")
-    assert ran.out.startswith("nothing happened there\n(nothing is known of ")
+    assert ran.out.startswith("nothing happened then\n(nothing is known of ")
     assert "--project all searches everything" in ran.out
 
 
@@ -404,3 +404,25 @@ def test_a_memory_has_a_name_that_is_the_same_on_every_machine(memd, noted):
     assert memd("pin", name, "--json").json["id"] == number
     missing = memd("get", "m0000000")
     assert (missing.status, "no memory alone is called m0000000" in missing.err) == (1, True)
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("search", ""), "WORDS: say what to look for\n"),
+        (("search", "???"), "WORDS: it has no word to search for; add some\n"),
+        (("search", "x", "--limit", "0"), "--limit: 0 is less than"),
+        (("search", "x", "--as-of=9"), "--as-of: '9' is no time"),
+        (("get", "0"), "ID: 0 is less than"),
+        (("remember", ""), "TEXT: must not be empty"),
+        (("remember", "x", "--topic-key", "a b"), "--topic-key: at most"),
+        (("remember", "x", "--where", ""), "--where: must not be empty"),
+        (("forget", "--query", ""), "--query: empty"),
+        (("consolidate", "--undo", "x"), "name a run (r7)"),
+        (("judge", "1", "supersedes", "1"), "#1 twice; a judgment is about two memories\n"),
+    ],
+)
+def test_an_error_names_what_a_person_types(memd, words, message):
+    ran = memd(*words)
+    assert ran.status == 1
+    assert ran.err.startswith(f"memd: {message}")

@@ -53,6 +53,19 @@ async def test_read_inline_uses_another_thread_only_if_every_reader_is_busy(db):
     assert found != [threading.get_ident()]
 
 
+def test_no_statement_is_planned_again_for_other_values(db):
+    """SQLite does so at each execution unless it is told not to, which costs more than most statements."""
+
+    def keeps_plans(tx):
+        return tx.config(apsw.SQLITE_DBCONFIG_ENABLE_QPSG, -1)
+
+    assert db.write_now(keeps_plans)
+    readers = [db._readers.get_nowait() for _ in range(database.READERS)]
+    assert all(map(keeps_plans, readers))
+    for reader in readers:
+        db._readers.put(reader)
+
+
 def test_a_reader_cannot_write(db):
     with pytest.raises(VaultError):
         db.read_now(lambda tx: write_note(tx, "a", "1"))

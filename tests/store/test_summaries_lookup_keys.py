@@ -30,7 +30,7 @@ def sharing(db, *words, kind=Kind.DECISION, limit=9):
 
 def most(db, *words, kinds=(Kind.INSTRUCTION,), limit=9):
     return db.write_now(
-        lambda tx: summaries.ids_sharing_most_keys(tx, 1, kinds, words, limit=limit)
+        lambda tx: summaries.ids_sharing_most_keys(tx, (1,), kinds, words, limit=limit)
     )
 
 
