@@ -149,7 +149,8 @@ def tell_later(
 ) -> Answer | None:
     """Tell with a first hit that is the user's word what he typed after it of what it has of the question, unless a hit is as late.
 
-    None if it may read no prompts. A hit that is that very turn is named instead, if nothing was changed in it: else it is what was done since.
+    None if it may read no prompts. A hit that is that very turn is named instead, if nothing was changed in it: else it is
+    what was done since.
     """
     first = answer.hits[0] if answer.hits else None
     if first is None or not is_plain(first) or first.said_since or asks_for_former(question):
