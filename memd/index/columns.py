@@ -341,12 +341,13 @@ class SessionNeighbours:
     def __init__(self) -> None:
         self._previous = np.zeros(0, np.int32)
         self._next = np.zeros(0, np.int32)
-        self._computed: set[int] = set()
+        self._is_computed = np.ones(1, np.bool_)
+        """Of each session; of 0, which is none, nothing is to be computed."""
 
     def forget(self, sessions: NDArray[np.int32]) -> None:
         """Note that rows of these sessions were added, removed or changed."""
-        if self._computed:
-            self._computed.difference_update(sessions.tolist())
+        known = sessions[(sessions > 0) & (sessions < len(self._is_computed))]
+        self._is_computed[known] = False
 
     def neighbours(
         self, rows: Rows, sessions: NDArray[np.int32], sort_sessions: Callable[[list[int]], Rows]
@@ -362,10 +363,12 @@ class SessionNeighbours:
                 widen(column, capacity) for column in (self._previous, self._next)
             )
         own = sessions[rows]
-        unknown = set(own.tolist()) - self._computed - {0}
-        if unknown:
-            self._compute(sort_sessions(list(unknown)), sessions)
-            self._computed |= unknown
+        if (last := int(own.max(initial=0))) >= len(self._is_computed):
+            self._is_computed = widen(self._is_computed, last + last // 4 + 1)
+        if not (is_known := self._is_computed[own]).all():
+            unknown = np.unique(own[~is_known])
+            self._compute(sort_sessions(unknown.tolist()), sessions)
+            self._is_computed[unknown] = True
         has_none = own == 0
         return (
             np.where(has_none, np.int32(-1), self._previous[rows]),

@@ -4,7 +4,9 @@ Everything is read in one transaction. Nothing of another project is shown, not 
 edge: a file may be known to several projects, so edges are followed only through what the caller may see.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+import functools
+import tomllib
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from os.path import normpath
 from pathlib import Path
@@ -19,16 +21,17 @@ from memd.errors import BadRequest, UnknownId
 from memd.models import (
     ENDING_RULES,
     NOTED,
+    REMEMBERED,
     Authority,
     Edge,
     Event,
     Kind,
+    Session,
     Stance,
     Summary,
     Supersession,
     Tier,
 )
-from memd.recall.making import describe_making
 from memd.recall.types import (
     JudgmentLink,
     PastInjection,
@@ -513,3 +516,34 @@ def read_usage(
             and (project_ids is None or session.project_id in project_ids)
         ),
     )
+
+
+# ── How a memory was made ────────────────────────────────────────────────────────────────────────
+
+
+def describe_rule(rule: str) -> str:
+    """Describe a rule in words; empty for an unknown one."""
+    meanings, (family, colon, _) = _read_meanings(), rule.partition(":")
+    return meanings.get(rule) or meanings.get(family + colon) or meanings.get(family, "")
+
+
+@functools.cache
+def _read_meanings() -> Mapping[str, str]:
+    return tomllib.loads((Path(__file__).parent / "rules.toml").read_text(encoding="utf-8"))
+
+
+def describe_making(one: Summary, session: Session | None) -> str:
+    """Describe the rule that made a memory; of what an agent noted also which agent, in which session, and when."""
+    family, told = one.rule.partition(":")[0], describe_rule(one.rule)
+    if one.source != "agent" or family not in {REMEMBERED, NOTED}:
+        return told
+    who, where = "an agent", "a session that its client did not name"
+    if session is not None:
+        title = f" “{session.title}”" if session.title else ""
+        who, where = f"an agent ({session.client})", f"session{title} {session.key}"
+    made = f"{who} noted it in {where}, {format_time(one.created_at)}"
+    note = split_note(one.body)
+    if family == NOTED:
+        return f"{made}, and the user's own words prove it"
+    has_basis = note.said or note.quoted or note.stood or note.seen or note.line
+    return made if has_basis else f"{made}, without a quote"

@@ -3,7 +3,7 @@
 import itertools
 import re
 import unicodedata
-from collections.abc import Container, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
@@ -144,11 +144,6 @@ class ShownText:
         self._folded = fold(text)
 
     @cached_property
-    def _chunks(self) -> Mapping[str, str]:
-        """The chunks between spaces → the same folded. To tell all words apart takes several times as long."""
-        return {chunk: fold(chunk) for chunk in self._text.split()}
-
-    @cached_property
     def _plain(self) -> tuple[str, str] | None:
         """The text with a space between its words, and the same folded letter by letter, where each stays one."""
         text = " ".join(self._text.split())
@@ -156,9 +151,9 @@ class ShownText:
         return (f"{text} ", folded) if folded.isascii() else None
 
     def _find_chunks(self, begin: str) -> Iterator[str]:
-        """Yield the chunks between spaces that have some letters."""
+        """Yield the chunks between spaces that have some letters. To tell all words apart takes several times as long."""
         if self._plain is None:
-            yield from (chunk for chunk, folded in self._chunks.items() if begin in folded)
+            yield from (chunk for chunk in self._text.split() if begin in fold(chunk))
             return
         text, folded = self._plain
         place = folded.find(begin)

@@ -82,7 +82,7 @@ def _answer_query(tx: Connection, query: IndexedQuery) -> Answer:
     near = retrievers.find_near_pairs(query, best_rows[: 2 * parsed.page_end])
     candidates = replace(candidates, coverage=coverage.shares)
     place = {number: i for i, number in enumerate(candidates.ids)}
-    best = [candidates.ids[i] for i in in_order[: _count_compared(parsed)].tolist()]
+    best = [candidates.ids[i] for i in in_order[: max(precedence.DEPTH, parsed.page_end)].tolist()]
     # What is told unasked has no time to read the texts.
     heads = {} if question.relevance_gate else summaries.summary_heads(tx, best)
     relations = precedence.join_twins(tx, relations, list(heads.values()))
@@ -170,7 +170,8 @@ def _score_with_leading(
     rows = ranking.collect_candidates(query, found)
     candidates, failed = _score(tx, query, found, rows)
     order = retrievers.sort_rows(query.index, rows, candidates.scores)
-    best = [candidates.ids[i] for i in order[: _count_compared(query.parsed)].tolist()]
+    depth = max(precedence.DEPTH, query.parsed.page_end)
+    best = [candidates.ids[i] for i in order[:depth].tolist()]
     relations = precedence.read_relations(tx, query.parsed, best)
     row_of = dict(zip(candidates.ids, rows.tolist(), strict=True))
     leading = relations.list_leading(
@@ -183,11 +184,6 @@ def _score_with_leading(
         rows = np.concatenate([rows, brought])
         candidates, failed = _score(tx, query, found, rows)
     return candidates, relations, failed
-
-
-def _count_compared(parsed: ParsedQuery) -> int:
-    """Return how many of the best summaries are compared with each other."""
-    return max(precedence.DEPTH, parsed.page_end)
 
 
 def _drop_below(

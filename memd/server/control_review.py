@@ -21,7 +21,7 @@ from memd.consolidate.remember import NewMemory
 from memd.errors import BadRequest
 from memd.injection.page import estimate_tokens
 from memd.models import GLOBAL_PROJECT, Authority, Kind, Project, Summary
-from memd.recall.making import describe_making
+from memd.recall.provenance import describe_making
 from memd.server import requests
 from memd.server.jsonrpc import JsonObject, to_plain
 from memd.server.scope import ALL, Caller, ControlCall

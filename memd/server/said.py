@@ -53,8 +53,10 @@ def find_said(
     answer: Answer,
     where: events.TurnFilter,
     asking: str | None = None,
-) -> tuple[SaidAside, ...]:
-    """Find what the user said with words of a question that no memory has, the newest first.
+    *,
+    may_read: bool = True,
+) -> tuple[SaidAside, ...] | None:
+    """Find what the user said with words of a question that no memory has, the newest first; None if it may read no prompts.
 
     `asking`: the client's id of the session that asks; what was typed there last is the question itself.
     """
@@ -66,6 +68,8 @@ def find_said(
     missing = [word for word in asked if not word.is_in(known)]
     if not missing:
         return ()
+    if not may_read:
+        return None
     parts = dict.fromkeys(tuple(words(fold(word.text))) for word in missing)
     expression = " OR ".join(map(phrase_expression, parts))
     told = [hit.said_since for hit in answer.hits[:1] if hit.said_since]
@@ -116,17 +120,20 @@ async def look_beside(
         marked = later.mark_hits(tx, shown, question.now, asking or "", may_read=may_read)
         if marked is None:
             return None
-        told = tell_later(tx, question.text, marked, where, asking)
+        told = tell_later(tx, question.text, marked, where, asking, may_read=may_read)
+        if told is None:
+            return None
         if question.include_turns:
             return told, ()
-        return told, find_said(tx, question.text, told, where, asking)
+        said = find_said(tx, question.text, told, where, asking, may_read=may_read)
+        return None if said is None else (told, said)
 
     def read_all() -> _Beside | None:
         shown = mark_gone(db, answer)
         return db.read_now(lambda tx: read(tx, shown, may_read=True))
 
     beside = None
-    if answer.verdict == "found" and not any(map(names_things, answer.hits)):
+    if not any(map(names_things, answer.hits)):
         beside = db.try_read_now(lambda tx: read(tx, answer, may_read=False))
     return beside or await anyio.to_thread.run_sync(read_all) or (answer, ())
 
@@ -137,10 +144,13 @@ def tell_later(
     answer: Answer,
     where: events.TurnFilter,
     asking: str | None = None,
-) -> Answer:
+    *,
+    may_read: bool = True,
+) -> Answer | None:
     """Tell with a first hit that is the user's word what he typed after it of what it has of the question, unless a hit is as late.
 
-    A hit that is that very turn is named instead, if nothing was changed in it: else it is what was done since.
+    None if it may read no prompts. A hit that is that very turn is named instead, if nothing was changed in it: else it is
+    what was done since.
     """
     first = answer.hits[0] if answer.hits else None
     if first is None or not is_plain(first) or first.said_since or asks_for_former(question):
@@ -152,6 +162,8 @@ def tell_later(
     shared = _list_shown(shown, asked)
     if not shared:
         return answer
+    if not may_read:
+        return None
     after = replace(where, project_ids=(first.summary.project_id,))
     since = _find_later(tx, answer.hits, shared, after, asking)
     return replace(answer, hits=(replace(first, said_since=since), *answer.hits[1:]))

@@ -16,7 +16,7 @@ from memd.models import (
     Stance,
     Tier,
 )
-from memd.recall import making, provenance
+from memd.recall import provenance
 from memd.recall.provenance import EDGES_MAX, QUOTE_CHARACTERS, explain_node
 from memd.recall.types import TranscriptPosition, UsageHistory
 from memd.store import events, judgments, links, projects, summaries, usage
@@ -389,11 +389,11 @@ MEMD = Path(__file__).parent.parent.parent / "memd"
     "rule", ["turn", "decision:chose", "decision:new-one", "instruction:always", "imported:x"]
 )
 def test_a_rule_has_a_description(rule):
-    assert len(making.describe_rule(rule).split()) > 2
+    assert len(provenance.describe_rule(rule).split()) > 2
 
 
 def test_an_unknown_rule_has_no_description():
-    assert making.describe_rule("test") == ""
+    assert provenance.describe_rule("test") == ""
 
 
 def test_every_rule_that_the_code_names_has_words():
@@ -408,7 +408,7 @@ def test_every_rule_that_the_code_names_has_words():
         for path in (MEMD / room).rglob("*.py")
         for rule in named.findall(path.read_text(encoding="utf-8"))
     }
-    assert {rule for rule in found if not making.describe_rule(rule)} == set()
+    assert {rule for rule in found if not provenance.describe_rule(rule)} == set()
 
 
 def test_every_rule_of_a_family_has_words_and_none_has_those_of_the_judge():
@@ -419,9 +419,9 @@ def test_every_rule_of_a_family_has_words_and_none_has_those_of_the_judge():
         for rule in named.findall(path.read_text(encoding="utf-8"))
     }
     assert {"said:remember", "said:decided", "answer:chosen"} <= found
-    assert {rule for rule in found if not making.describe_rule(rule)} == set()
-    judge = making.describe_rule("asked")
-    assert {rule for rule in found if making.describe_rule(rule) == judge} == set()
+    assert {rule for rule in found if not provenance.describe_rule(rule)} == set()
+    judge = provenance.describe_rule("asked")
+    assert {rule for rule in found if provenance.describe_rule(rule) == judge} == set()
 
 
 async def test_a_file_is_found_by_its_name_if_it_is_one_only(graph):
