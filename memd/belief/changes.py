@@ -368,7 +368,7 @@ def find_replaced_order(older: Claims, newer: Claims, *, turns: bool) -> ValueCh
     `turns`: the later one says that it is another one than before. Without that, or where a place may have several
     values, it is a change in part: the two are to be judged.
     """
-    was, now = [_drop_passed(one) for one in read_orders(older)], read_orders(newer)
+    was, now = [drop_passed(one) for one in read_orders(older)], read_orders(newer)
     if len(was) != 1 or ADDS.search(newer.flat_text) or not _is_order(was[0]):
         return None
     found = (_fill_slot(was[0], one, turns=turns) for one in now)
@@ -404,7 +404,7 @@ def read_orders(claims: Claims) -> list[Clause]:
     return found
 
 
-def _drop_passed(clause: Clause) -> Clause:
+def drop_passed(clause: Clause) -> Clause:
     """The clause without the value that it passes over itself at its end: `use pnpm instead of npm`."""
     keys = [t.key for t in clause]
     for at in range(1, len(keys)):

@@ -9,7 +9,7 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from memd.belief.changes import ADDS, ValueChange, is_history, join_clause, read_orders
+from memd.belief.changes import ADDS, ValueChange, drop_passed, is_history, join_clause, read_orders
 from memd.belief.claims import Claims, Clause, Token, TokenType, list_keys, word_key
 from memd.languages import LATIN_LANGUAGES
 
@@ -67,18 +67,32 @@ def find_moved(older: Claims, newer: Claims, *, turns: bool) -> ValueChange | No
 
     `turns`: it says that something is otherwise now.
     """
-    clauses = read_orders(older)
+    # A single word, as `And note a decision: …` begins with, states nothing.
+    orders = (one for one in read_orders(older) if sum(t.has_content for t in one) > 1)
+    clauses = list(map(drop_passed, orders))
     placed = [placement for clause in clauses if (placement := _read_placement(clause))]
     if len(placed) != 1 or ADDS.search(newer.flat_text):
         return None
     (old,) = placed
-    for new in filter(None, map(_read_placement, read_orders(newer))):
-        if old.thing_keys == new.thing_keys and _replaces(
-            old, new, turns=_find_turn(newer, turns=turns)
-        ):
-            thing, was, now = map(join_clause, (old.thing, old.place, new.place))
+    turn = _find_turn(newer, turns=turns)
+    for new in filter(None, map(_read_placement, map(drop_passed, read_orders(newer)))):
+        if not _is_same_thing(old, new):
+            continue
+        thing, was, now = map(join_clause, (old.thing, old.place, new.place))
+        if _replaces(old, new, turns=turn):
             return ValueChange(thing, was, now, is_whole=len(clauses) == 1)
+        if (
+            {old.verb, new.verb} <= _HOLDING
+            and not old.place_keys & new.place_keys
+            and _are_alike(old, new)
+        ):
+            return ValueChange(thing, was, now, is_whole=False)
     return None
+
+
+def _is_same_thing(old: _Placement, new: _Placement) -> bool:
+    """Return whether both name one thing; “move them from A to B” names it by the place that it leaves."""
+    return old.thing_keys == new.thing_keys or (not new.thing and new.left == old.place_keys)
 
 
 def _find_turn(newer: Claims, *, turns: bool) -> _Turn:
@@ -91,9 +105,9 @@ def _find_turn(newer: Claims, *, turns: bool) -> _Turn:
 
 
 def name_placed(claims: Claims) -> str:
-    """Name the things that a statement puts somewhere; empty if it places nothing."""
+    """Name the things that a statement puts somewhere, or the place that it leaves; empty if it places nothing."""
     found = filter(None, map(_read_placement, read_orders(claims)))
-    return " ".join(t.text for one in found for t in one.thing)
+    return " ".join(word for one in found for word in [t.text for t in one.thing] or one.left)
 
 
 def _replaces(old: _Placement, new: _Placement, *, turns: _Turn) -> bool:
@@ -145,12 +159,12 @@ def _read_placement(clause: Clause) -> _Placement | None:
     while head and head[0].key in _BEFORE_CHOICE:
         head = head[1:]
     verb, thing = _split_verb(head, clause[start - 1])
-    if not thing or (verb not in _MOVING and is_history(clause)):
+    left = frozenset(t.key for t in clause[start:at] if t.has_content)
+    if not (thing or left) or (verb not in _MOVING and is_history(clause)):
         return None
     if any(t.type not in _PLACE_TYPES for t in (*thing, *place)):
         return None
-    left = frozenset(t.key for t in clause[start:at] if t.has_content)
-    is_stated = bool(head) and head[0] is thing[0]
+    is_stated = bool(thing) and head[0] is thing[0]
     return _Placement(verb, tuple(thing), clause[at].key, place, left, is_stated)
 
 

@@ -19,7 +19,6 @@ from memd.distill.episodes import slot_uid, uid_beside
 from memd.distill.proof.objections import Denial
 from memd.distill.proof.reopening import PassedCheck, close_failures, dispute_fixes, settle_failures
 from memd.distill.proving import find_taken_back
-from memd.distill.reversals import DecisionVerdict, judge_decision, list_compared_stems
 from memd.import_graph import FileLink
 from memd.models import (
     CLOCK_SKEW_MAX_MS,
@@ -38,8 +37,6 @@ from memd.store.database import Connection
 from memd.store.session_context import DISPUTED_LATER, PASSED_LATER
 from memd.text import content_stems, one_line
 
-STATED_REVERSAL = "stated-reversal"
-OTHER_CHOICE = "other-choice"
 REPEAT = "repeat"
 STATEMENT = "statement"
 """The rule of an edge between files: a statement in the one names the other."""
@@ -48,7 +45,7 @@ _JUDGMENT_EDGES = frozenset({EdgeType.CONTRADICTS, EdgeType.SIMILAR_TO, EdgeType
 """Edges that a user or the consolidator may have written; a revision of the text keeps them."""
 _KEPT_RULES = (REPEAT, PASSED_LATER, DISPUTED_LATER)
 """Rules of edges that other turns have written."""
-_RELATED_MAX, _RULES_EXAMINED_MAX, _TASKS_EXAMINED_MAX = 500, 100, 50
+_RULES_EXAMINED_MAX, _TASKS_EXAMINED_MAX = 100, 50
 _KEPT_IF_ENDING = frozenset({TURNED, TAKEN_BACK})
 """Rules of sentences that are kept only if they end something."""
 TASK_DONE = "task-done"
@@ -289,8 +286,6 @@ def _supersede_what_it_ends(
         others = find_similar(tx, session.project_id, VALUE_KINDS, mine.title, mine.body)
         alike = (one for one in others if one.id != number and holds_alike(one.tags, mine.tags))
         settle_changed_values(tx, mine, [_ignore_future_time(one, now) for one in alike], now)
-    if draft.kind is Kind.DECISION:
-        _judge_decisions(tx, number, session.project_id, now)
 
 
 def _is_hidden(memory: Summary) -> bool:
@@ -300,40 +295,6 @@ def _is_hidden(memory: Summary) -> bool:
 def _ignore_future_time(one: Summary, now: int) -> Summary:
     """The memory as of a time before all others if it is from the future: that comes from a wrong clock."""
     return replace(one, at=0) if one.at >= now + CLOCK_SKEW_MAX_MS else one
-
-
-def _judge_decisions(tx: Connection, summary_id: int, project_id: int, now: int) -> None:
-    """Let a decision replace or contradict others of its project, whichever was written first."""
-    mine = summaries.get_summary(tx, summary_id)
-    if mine is None or mine.rejected_at is not None:
-        return
-    others = [_ignore_future_time(one, now) for one in _find_related(tx, mine, project_id)]
-    for verdict in judge_decision(mine, others):
-        _apply_verdict(tx, mine, verdict)
-    itself = summaries.get_summary(tx, summary_id)
-    # An import may bring the older decision last.
-    for later in others if itself and not _is_hidden(itself) else ():
-        for verdict in judge_decision(later, [itself]) if itself and later.at > mine.at else ():
-            _apply_verdict(tx, later, verdict)
-
-
-def _find_related(tx: Connection, mine: Summary, project_id: int) -> list[Summary]:
-    """The live decisions that a verdict is possible with, newest first: each needs a word in common."""
-    stems = list_compared_stems(mine)
-    ids = summaries.ids_sharing_keys(tx, project_id, Kind.DECISION, stems, limit=_RELATED_MAX)
-    found = summaries.summaries_by_ids(tx, ids)
-    return [found[number] for number in ids if number != mine.id]
-
-
-def _apply_verdict(tx: Connection, newer: Summary, verdict: DecisionVerdict) -> None:
-    if verdict.relation == "supersedes":
-        _supersede(tx, newer.id, verdict.older_id, STATED_REVERSAL, verdict.reason, newer.at)
-    elif judgments.stance_between(tx, newer.id, verdict.older_id) is None:
-        edge = links.NewEdge(
-            "summary", str(newer.id), EdgeType.CONTRADICTS, "summary", str(verdict.older_id), OTHER_CHOICE, newer.at,
-            detail={"reason": verdict.reason},
-        )  # fmt: skip
-        links.add_edges(tx, [edge])
 
 
 def _supersede(  # noqa: PLR0913, PLR0917  # one argument a column

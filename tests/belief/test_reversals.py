@@ -1,7 +1,6 @@
 """A later order of the same speaker replaces the earlier one whose value it names or turns; else both stay."""
 
 from memd.belief.decide import CandidatePair, decide
-from memd.distill.reversals import judge_decision
 from memd.models import Authority, EdgeType, Kind
 from tests.factories import make_summary
 from tests.tables import every_row, read_tables
@@ -41,20 +40,3 @@ def test_where_two_orders_may_both_hold_the_pair_is_named(older, newer):
 @every_row(("older", "newer"), BOTH_HOLD)
 def test_orders_about_two_things_stay(older, newer):
     assert compare(older, newer) is None
-
-
-@every_row(
-    ("older", "newer", "relation"),
-    (
-        ("Use Redis for the cache because Memcached lost data", "Use Valkey for the cache instead of Redis because of the licence", "supersedes"),
-        ("Use Redis for the cache in tests", "Use Valkey for the cache instead of Redis", "contradicts"),
-        ("Send mails by Postmark because SES bounced too much", "Postmark got too expensive, we go back to SES", "supersedes"),
-        ("Keep orders in Postgres", "Postgres is slow on reports, we go back to nightly exports", ""),
-    ),
-)  # fmt: skip
-def test_a_decision_replaces_the_one_that_it_names_as_left(older, newer, relation):
-    one, other = (
-        make_summary(text, f"User: “{text}”", kind=Kind.DECISION, id=n, at=n * 1_000)
-        for n, text in enumerate((older, newer), 1)
-    )
-    assert "".join(found.relation for found in judge_decision(other, [one])) == relation

@@ -18,7 +18,7 @@ def talk(tmp_path, clock):
     talk.vault.close()
 
 
-def hide(talk, newer, older, rule="stated-reversal"):
+def hide(talk, newer, older, rule="changed-value"):
     """As an earlier memd did, whoever spoke."""
 
     def write(tx):

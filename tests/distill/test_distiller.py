@@ -124,8 +124,8 @@ async def test_what_the_ledger_sessions_yield_is_linked_quoted_and_clean(home):
     sqlite, redis = await home.of_kind(Kind.DECISION)
     assert (sqlite.superseded_by, redis.superseded_by) == (redis.id, None)
     (row,) = await home.db.read(lambda tx: links.supersessions_of(tx, sqlite.id))
-    assert (row.rule, row.cosine) == ("stated-reversal", None)
-    assert "sqlite is given up" in row.guard
+    assert (row.rule, row.cosine) == ("changed-value", None)
+    assert "changed from SQLite to Redis" in row.guard
     for summary in await home.all():
         quoted = await home.db.read(lambda tx, s=summary: links.sources_of(tx, s.id))
         assert quoted
@@ -249,7 +249,7 @@ async def test_a_repeated_instruction_strengthens_the_first_and_only_once(home):
 async def test_a_reversal_that_was_undone_stays_undone(home):
     await home.happens(*recorded(LEDGER))
     await home.distils()
-    found = "SELECT id FROM supersessions WHERE rule = 'stated-reversal'"
+    found = "SELECT id FROM supersessions WHERE rule = 'changed-value'"
     (row,) = await home.db.read(lambda tx: tx.execute(found).fetchall())
     await home.db.write(lambda tx: links.undo_supersession(tx, row[0], AT))
     await home.distils_again()

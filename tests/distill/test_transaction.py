@@ -2,16 +2,12 @@ import dataclasses
 
 import pytest
 
-from memd.distill import transaction
-from memd.distill.reversals import judge_decision
 from memd.distill.transaction import EpisodePlan, write_episode
 from memd.import_graph import FileLink
 from memd.models import DraftEdge, EdgeType, Kind, Session, Source, Stance
 from memd.store import events, judgments, links, projects, summaries
-from memd.store.database import Database
 from memd.store.summaries import TurnRewrite
-from tests.factories import AT, live_summaries, make_draft, make_new_event, make_summary
-from tests.tables import every_row
+from tests.factories import AT, make_draft, make_new_event
 
 
 def begin(tx):
@@ -141,15 +137,6 @@ def test_a_project_that_was_merged_meanwhile_does_not_come_back(db, session):
     assert db.read_now(lambda tx: summaries.get_summary(tx, 1)).project_id == into
 
 
-CHOICES = (
-    "We keep sessions in SQLite rather than Redis", "Sessions move from SQLite to Redis",
-    "We use npm for the frontend", "We switched from npm to pnpm", "We chose tabs over spaces",
-    "Sessions live in Postgres", "The cache stays in memory", "Use Redis for the cache instead of memory",
-    "We're going back to SQLite for sessions", "We drop tabs in favour of spaces",
-    "Logging goes through structlog", "We no longer use structlog, and logging goes to stderr",
-)  # fmt: skip
-
-
 def decision(statement, number):
     return make_draft(
         statement, f"“{statement}”", kind=Kind.DECISION, slot="decision/0", at=AT + number,
@@ -167,40 +154,15 @@ def verdicts(db):
     return db.read_now(found)
 
 
-@pytest.mark.parametrize("order", [1, -1, 5])
-def test_the_verdicts_are_those_of_a_comparison_with_every_decision(
-    db, session, monkeypatch, order, tmp_path
-):
-    def everything(tx, mine, project_id):
-        live = live_summaries(tx, project_id, (Kind.DECISION,))
-        return [s for s in live if s.id != mine.id]
-
-    numbers = [(n * order) % len(CHOICES) for n in range(len(CHOICES))]
-    for n in numbers:
-        put(db, session, decision(CHOICES[n], n), episode=f"t{n}")
-    quick = verdicts(db)
-    assert quick[0]
-    assert quick[1]
-    other = Database(str(tmp_path / "other.db"), AT)
-    try:
-        twin = other.write_now(begin)
-        monkeypatch.setattr(transaction, "_find_related", everything)
-        for n in numbers:
-            put(other, twin, decision(CHOICES[n], n), episode=f"t{n}")
-        assert verdicts(other) == quick
-    finally:
-        other.close()
-
-
 def test_what_a_wrong_clock_dated_ahead_reverses_nothing_and_is_reversed(db, session):
-    ahead = dataclasses.replace(decision(CHOICES[3], 0), at=AT + 4_000 * 86_400_000)
+    ahead = dataclasses.replace(decision("Use npm", 0), at=AT + 4_000 * 86_400_000)
     put(db, session, ahead, episode="t1")
-    put(db, session, decision("We switched from pnpm to npm", 1), episode="t2")
+    put(db, session, decision("Use pnpm instead of npm", 1), episode="t2")
     assert verdicts(db)[0] == [(2, 1, None)]
 
 
 def test_a_judged_pair_is_not_decided_by_a_rule(db, session):
-    old, new = decision(CHOICES[2], 1), decision(CHOICES[3], 2)
+    old, new = decision("Use npm", 1), decision("Use pnpm instead of npm", 2)
     put(db, session, old, episode="t1")
     put(db, session, new, episode="t2")
     ((newer, older, _),) = verdicts(db)[0]
@@ -218,21 +180,6 @@ def test_a_judged_pair_is_not_decided_by_a_rule(db, session):
     assert verdicts(db) == ([], [])
 
 
-def test_a_decision_is_compared_with_its_kin_alone(db, session, monkeypatch):
-    for n in range(40):
-        put(db, session, decision(f"Module m{n}x lives in folder f{n}x", n), episode=f"m{n}")
-    compared = []
-    real = transaction.judge_decision
-    monkeypatch.setattr(
-        transaction,
-        "judge_decision",
-        lambda d, others: compared.append(len(others)) or real(d, others),
-    )
-    put(db, session, decision(CHOICES[0], 1_000), episode="a")
-    put(db, session, decision(CHOICES[1], 1_001), episode="b")
-    assert max(compared) == 1
-
-
 def test_what_a_model_has_written_up_stands_while_the_rules_say_the_same(db, session):
     put(db, session, make_draft())
     new = TurnRewrite(1, 1, "Better", "Learnt:\n- x\n\nA body.", 0.9, "m")
@@ -242,49 +189,3 @@ def test_what_a_model_has_written_up_stands_while_the_rules_say_the_same(db, ses
     assert put(db, session, make_draft(body="Another body."))["revised"] == 1
     now = db.read_now(lambda tx: summaries.get_summary(tx, 1))
     assert (now.title, now.body, now.rule) == ("A title", "Another body.", "turn")
-
-
-def state(text, **fields):
-    return make_summary(text, f"“{text}”", kind=Kind.DECISION, at=AT + 10, id=99, **fields)
-
-
-def older(text, **fields):
-    return make_summary(text, kind=Kind.DECISION, **fields)
-
-
-SQLITE = older("We keep sessions in SQLite rather than Redis", id=1)
-WINDOW = older("Chose a sliding window over a fixed one", id=2)
-POSTGRES = older("We keep sessions in Postgres", id=4)
-REDIS = state("Sessions move from SQLite to Redis")
-LATER_REDIS = older("Sessions move from SQLite to Redis", id=5, at=AT + 5)
-NPM, NPM_OF_DOCS = (
-    older("We use npm for the frontend", id=1),
-    older("We use npm for the docs", id=2),
-)
-PNPM = state("We switched from npm to pnpm")
-BACK = state("We're going back to SQLite for sessions")
-
-
-@every_row(
-    ("rule", "newer", "earlier", "expected"),
-    [
-        ("what is given up in words", REDIS, [SQLITE, WINDOW], [(1, "supersedes")]),
-        ("another value", state("We keep sessions in Postgres"), [SQLITE, WINDOW], [(1, "contradicts")]),
-        ("another value, passed over", state("Sessions live in Postgres rather than SQLite"), [SQLITE], [(1, "contradicts")]),
-        ("the same value again", state("Sessions stay in SQLite"), [SQLITE], []),
-        ("the same thing for something else", REDIS, [older("We keep the job queue in SQLite", id=3)], []),
-        ("a reversal without a subject that fits one", PNPM, [NPM], [(1, "supersedes")]),
-        ("or two", PNPM, [NPM, NPM_OF_DOCS], []),
-        ("going back", BACK, [LATER_REDIS, POSTGRES], [(5, "supersedes"), (4, "contradicts")]),
-        ("a later one", REDIS, [older(SQLITE.title, at=AT + 99)], []),
-        ("another kind", REDIS, [make_summary(SQLITE.title, kind=Kind.NOTE)], []),
-        ("of another kind", make_summary(REDIS.title, kind=Kind.NOTE), [SQLITE], []),
-    ],
-)  # fmt: skip
-def test_a_decision_replaces_what_it_gives_up_and_contradicts_another_value(
-    rule, newer, earlier, expected
-):
-    found = judge_decision(newer, earlier)
-    assert [(one.older_id, one.relation) for one in found] == expected, rule
-    reasons = [one.reason for one in found if newer is REDIS]
-    assert all(one.startswith("says about session that sqlite is given up: “") for one in reasons)

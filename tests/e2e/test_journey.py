@@ -50,7 +50,7 @@ async def ask_everything(asking):
     why = await asking.tool("mem_why", id=redis["id"], project="all")
     reply = json.dumps(why)
     assert "SQLite" in reply
-    assert "stated-reversal" in reply
+    assert "changed-value" in reply
 
     rule = await asking.first("how should tests be run")
     assert rule["kind"] == "instruction"
