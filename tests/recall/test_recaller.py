@@ -39,7 +39,7 @@ async def test_an_empty_vault_answers_with_nothing(library):
 
 @pytest.mark.parametrize("nothing", ["", "  ", "?!", "\x00"])
 async def test_a_question_without_a_word_is_refused_with_advice(library, nothing):
-    with pytest.raises(BadRequest, match="topic_key"):
+    with pytest.raises(BadRequest, match="no word to search for"):
         await library.ask(nothing)
 
 
