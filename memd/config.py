@@ -183,9 +183,6 @@ class InjectConfig(_Settings):
     """Whether a session is told at once what fixed a failure that happened here before."""
     subagents: bool = True
     """Whether a subagent is told the rules that apply to what it was asked to do."""
-    holdout: Ratio = 0.0
-    """The share of sessions, by a hash of their ids, that are told nothing unasked, so that `memd status` can compare
-    them with the others: 0.1 is a random tenth."""
 
     # No settings any more (RETIRED).
     prompt_hits: Annotated[int, Field(ge=1, le=10)] = 3
@@ -306,6 +303,7 @@ RETIRED: Mapping[str, str] = {
     "retention.archive_quality": "`archive_days` is for memories with a quality below 0.3",
     "recall.k": "a search has 5 hits; a query's `k`, or that of a profile of yours, says otherwise",
     "recall.pool": "each retriever brings 50 candidates; `pool` of a profile of yours says otherwise",
+    "inject.holdout": "no session is told nothing by chance, to compare with others",
     "inject.prompt_hits": "a prompt gets at most 3 memories; `inject.session_tokens` bounds them all",
     "inject.prompt_s": "the search for a prompt may take 0.15 seconds",
     "inject.session_s": "what a session begins with may take 0.2 seconds",

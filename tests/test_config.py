@@ -116,7 +116,10 @@ def test_a_number_without_end_is_a_fault_of_the_file():
             "[sync]\ninterval_s = -1",
             "sync.interval_s: -1 is not possible: at least 0, at most 86,400",
         ),
-        ("[inject]\nholdout = 1.5", "inject.holdout: 1.5 is not possible: at least 0, at most 1"),
+        (
+            "[retention]\narchive_days = -1",
+            "retention.archive_days: -1 is not possible: at least 0",
+        ),
         (
             "[distill]\nwriter_s = 0",
             "distill.writer_s: 0 is not possible: more than 0, at most 600",
@@ -138,7 +141,7 @@ def test_the_example_says_the_limits_of_every_setting_that_has_some():
         for key, field in branch.annotation.model_fields.items()
         if f"{table}.{key}" not in RETIRED
     }
-    assert limits["holdout"] == "at least 0, at most 1"
+    assert limits["writer_s"] == "more than 0, at most 600"
     told = [f"## {one[0].upper()}{one[1:]}." for one in limits.values() if one]
     assert set(told) <= set(shown)
 

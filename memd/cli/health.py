@@ -120,7 +120,7 @@ def _list_watched(status: StatusFields) -> list[tuple[str, str]]:
 
 
 def list_told_rows(told: dict[str, Any] | None) -> list[tuple[str, str]]:
-    """List what agents were shown lately, its outcomes and costs, and the control group that was shown nothing."""
+    """List what agents were shown lately, its outcomes and costs."""
     if not told:
         return []
     week = told["weeks"][0]
@@ -138,8 +138,6 @@ def list_told_rows(told: dict[str, Any] | None) -> list[tuple[str, str]]:
         times = sum(one["times"] for one in costs.values() if one["wait_ms"])
         waits = f"agents waited {wait_s:,.1f} s in memd, {times:,} times"
         rows.append(("cost", f"in 7 days about {tokens:,} tokens ({parts}); {waits}"))
-    if told["holdout"]:
-        rows.append(("held back", told["holdout"]["words"]))
     return rows
 
 

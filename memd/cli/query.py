@@ -218,7 +218,6 @@ def _format_memory(memory: dict[str, Any]) -> str:
 
 _NUMBER = re.compile(r"^- #(\d+) |[:;] #(\d+) \(\d{4}-")
 """The memory of a told line, and those of a line about a call that breaks rules."""
-_HELD = "held back, to compare with other sessions: inject.holdout"
 TOKEN_CHARACTERS = 4
 
 
@@ -296,8 +295,7 @@ def _format_injections(found: dict[str, Any]) -> Iterator[str]:
 
 
 def _format_told(injections: list[dict[str, Any]], texts: list[dict[str, Any]]) -> Iterator[str]:
-    is_held = bool(injections) and all(one.get("held") for one in injections)
-    yield _HELD if is_held else _sum_up(injections, texts)
+    yield _sum_up(injections, texts)
     whys = {(one["moment"], one["id"]): list(_explain(one)) for one in injections}
     for told in texts:
         yield f"{output.format_time(told['at'])}  {told['moment']}"

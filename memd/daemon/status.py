@@ -199,8 +199,7 @@ class DaemonStatus(BaseModel):
     spool: SpoolStatus
     errors: list[WorkerError]
     told: dict[str, Any] | None = None
-    """What agents were told in the last seven days, what came of it and what it cost: `weeks`, and in `holdout` the
-    sessions that were told nothing, if there are any. None if the vault cannot be read."""
+    """What agents were told in the last seven days, what came of it and what it cost: `weeks`. None if the vault cannot be read."""
     here: dict[str, Any] | None = None
     """Of the directory that the caller named: `key`, `name` and `reason` of its project, whether it
     `is_known`, and its `switch`: `captures`, `recalls`, `reason`, `scope`."""

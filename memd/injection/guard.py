@@ -226,10 +226,8 @@ class RuleGuard:
         )
 
     def _may_tell(self, client: str, key: str, place: _Place, rule: Rule) -> bool:
-        """Return whether a rule that is not enforced may be shown: once, and not in a session that is shown nothing unasked."""
-        told = place.told | self._told.get((client, key), set())
-        is_held = self.injector.is_held_back(_moment(client, key))
-        return rule.summary.id not in told and not is_held
+        """Return whether a rule that is not enforced may be shown: once a session."""
+        return rule.summary.id not in place.told | self._told.get((client, key), set())
 
     async def _record_shown(
         self,

@@ -38,7 +38,6 @@ from memd.injection.budget import (
 )
 from memd.injection.builder import ContextBuilder, ContextDraft, RecentInjections
 from memd.injection.moments import STARTS, InjectedContext, InjectionMoment
-from memd.injection.outcomes import is_held_back
 from memd.injection.page import estimate_tokens
 from memd.store import events, projects, usage
 from memd.store.database import Connection, Database
@@ -59,7 +58,6 @@ _REST_MS = 3_600_000
 """How far ahead of the clock what an older page knew counts as told, so that no loss of the context undoes it."""
 _PROMPTS_MAX = 3
 """Prompts with which a start is told that another daemon was to tell."""
-_HELD_BACK = "held back, to compare with other sessions: inject.holdout"
 _PendingInjection = tuple[SessionKey, NewInjection | ToldText | UntoldMoment]
 
 
@@ -295,7 +293,7 @@ class Injector:
             self._note_left_out(moment, build.error, late)
             return Told()
         self._failing = None
-        is_told = build.context.text is not None and not self.is_held_back(moment)
+        is_told = build.context.text is not None
         return Told(((moment, build.context, build.told_at),) if is_told else ())
 
     def _note_left_out(self, moment: InjectionMoment, failed: str | None, late: str) -> None:
@@ -385,15 +383,7 @@ class Injector:
 
     async def preview(self, moment: InjectionMoment, *, explain: bool) -> InjectedContext:
         """Return what would be injected. Has no deadline and records nothing."""
-        context = await self._builder.build(moment, await self._get_recent(moment), explain=explain)
-        if context.text is not None and self.is_held_back(moment):
-            shown = tuple(replace(one, shown=False) for one in context.candidates)
-            return InjectedContext(_HELD_BACK, None, context.project, shown)
-        return context
-
-    def is_held_back(self, moment: InjectionMoment) -> bool:
-        """Return whether its session is in the control group that is shown nothing unasked."""
-        return bool(moment.session) and is_held_back(moment.session, self._config.holdout)
+        return await self._builder.build(moment, await self._get_recent(moment), explain=explain)
 
     async def flush(self) -> None:
         """Write the injections so far. If that fails, they stay pending and a VaultError is raised."""
@@ -490,16 +480,11 @@ class Injector:
     def _remember_injections(
         self, moment: InjectionMoment, build: _Build, context: InjectedContext
     ) -> None:
-        """Count what is injected as shown to this session from now on.
-
-        What is held back is recorded, too: whether such a session comes to it by itself is what the others are
-        compared with.
-        """
+        """Count what is injected as shown to this session from now on."""
         build.context, build.told_at = context, self._clock()
         if context.text is None:
             return
-        now, is_held = build.told_at, self.is_held_back(moment)
-        key = _session_key(moment)
+        now, key = build.told_at, _session_key(moment)
         recent = self._recent.pop(key, RecentInjections({}))
         # What a subagent is told, the session has not seen.
         ids = () if moment.name == "subagent" else (one.id for one in context.shown)
@@ -509,13 +494,13 @@ class Injector:
             self.budget.restart(key)
         self.budget.spend(key, tokens, 0)
         self._recent[key] = RecentInjections(shown, now if is_reset(moment) else recent.reset_at)
-        self._counts["tokens"] += 0 if is_held else tokens
+        self._counts["tokens"] += tokens
         while len(self._recent) > SESSIONS_MAX:
             del self._recent[next(iter(self._recent))]
-        self._counts["shown"] += 0 if is_held else len(context.shown)
+        self._counts["shown"] += len(context.shown)
         for one in context.shown:
             reason = f"{one.group}: {one.why}" if one.group else one.why
-            self._pending.append((key, NewInjection(0, one.id, moment.name, now, reason, is_held)))
+            self._pending.append((key, NewInjection(0, one.id, moment.name, now, reason)))
         self._wakeup.set()
 
 

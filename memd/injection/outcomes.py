@@ -6,7 +6,6 @@ earlier word of anybody's, then a prompt, a tool's output, and a text that was r
 fingerprint tells that the name is not in it. So most help is not seen, and what is called used most likely was.
 """
 
-import hashlib
 import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import asdict, dataclass, field, replace
@@ -33,7 +32,7 @@ from memd.injection.session_record import TimedTexts, list_strings
 from memd.models import Event, EventKind, Kind
 from memd.store import events, summaries, usage
 from memd.store.database import Connection, Database
-from memd.store.usage import Compared, Cost, JudgedInjection, ToldWeek
+from memd.store.usage import Cost, JudgedInjection, ToldWeek
 from memd.text import content_stems
 from memd.time_expressions import DAY_MS
 from memd.wakeup import AutoResetEvent
@@ -281,32 +280,6 @@ REST_S = 60.0
 """Seconds between two looks for sessions that have ended."""
 _RETRY_S = 1.0
 """The same while one waits to be distilled: what it said may replace what it was shown."""
-COMPARED_MIN = 20
-"""Sessions of each kind from which their figures are compared."""
-_HASH_BYTES = 8
-
-
-def is_held_back(session: str, share: float) -> bool:
-    """Return whether a session is in the control group that is shown nothing: by its id alone, so that it stays so."""
-    digest = hashlib.sha256(session.encode("utf-8", "surrogatepass")).digest()[:_HASH_BYTES]
-    return int.from_bytes(digest) < share * (1 << 8 * _HASH_BYTES)
-
-
-def describe_comparison(told_group: Compared, held: Compared) -> str:
-    """Compare the sessions that were shown nothing with the others; only their number while these are few."""
-    sessions = held.told.sessions, told_group.told.sessions
-    plural = "session" if sessions[0] == 1 else "sessions"
-    count = f"{sessions[0]:,} {plural} beside {sessions[1]:,} that were told"
-    if min(sessions) < COMPARED_MIN:
-        return f"{count}: too few to compare, {COMPARED_MIN} of each are the least"
-    return f"{count}: {_describe_group(held)}, beside {_describe_group(told_group)}"
-
-
-def _describe_group(group: Compared) -> str:
-    counts = group.told
-    judged = counts.used + counts.overruled + counts.ignored
-    turns = group.prompts / max(1, counts.sessions)
-    return f"{counts.used:,} of {judged:,} lines seen used, {turns:.1f} prompts a session"
 
 
 class CostMeter:
@@ -357,18 +330,10 @@ class OutcomeJudge:
         self._judged = 0
 
     async def report(self, weeks: int) -> dict[str, object]:
-        """Report what agents were shown in the last weeks, its outcomes and its costs; and the control group."""
+        """Report what agents were shown in the last weeks, its outcomes and its costs."""
         now = self._clock()
-        (week, *past), compared = await self._db.read(
-            lambda tx: (usage.read_weeks(tx, now, weeks), usage.compare_held(tx))
-        )
-        found = [self.costs.complete(week), *past]
-        report: dict[str, object] = {"weeks": [asdict(one) for one in found], "holdout": None}
-        if compared is not None:
-            told_group, held = compared
-            words = describe_comparison(told_group, held)
-            report["holdout"] = {"told": asdict(told_group), "held": asdict(held), "words": words}
-        return report
+        week, *past = await self._db.read(lambda tx: usage.read_weeks(tx, now, weeks))
+        return {"weeks": [asdict(one) for one in (self.costs.complete(week), *past)]}
 
     def status(self) -> dict[str, object]:
         """Return how many sessions were judged since the start."""

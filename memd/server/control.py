@@ -278,7 +278,7 @@ class Control:
 
     async def _ask_for_notes(self, moment: InjectionMoment) -> str | None:
         """The line that asks the agent to note something; a failure is logged, and the prompt goes on without."""
-        if moment.name not in ("prompt", "stop") or self._app.injector.is_held_back(moment):
+        if moment.name not in ("prompt", "stop"):
             return None
         ends, key = moment.name == "stop", (moment.client, moment.session)
         budget, started, asked = self._app.injector.budget, anyio.current_time(), None

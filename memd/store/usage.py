@@ -1,7 +1,7 @@
 """Usage of memories: which ones answers returned, and together; what sessions were shown and asked, and at what cost."""
 
 import json
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import takewhile
 from typing import Any
@@ -18,7 +18,6 @@ from memd.store.queries import (
     fetch_ids,
     fetch_int,
     fetch_rows,
-    has_rows,
 )
 from memd.store.types import SummaryPair, SummaryUse
 from memd.text import storable
@@ -74,8 +73,6 @@ class NewInjection:
     at: int
     reason: str
     """Why this memory, in words."""
-    held: bool = False
-    """Whether it was held back, to compare with sessions that are shown something."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,18 +90,14 @@ class Injection:
     """`used`, `overruled`, `ignored` or `untraceable`; None until it is judged."""
     evidence: str = ""
     """By which words of the memory its use was seen."""
-    held: bool = False
 
 
 def record_injections(tx: Connection, injected: Sequence[NewInjection]) -> None:
     """Store injections. A memory that was forgotten meanwhile is left out."""
     tx.executemany(
-        "INSERT INTO injections (session_id, summary_id, moment, at, reason, held)"
-        " SELECT n.id, s.id, ?3, ?4, ?5, ?6 FROM summaries s, sessions n WHERE s.id = ?2 AND n.id = ?1",
-        [
-            (i.session_id, i.summary_id, i.moment, i.at, storable(i.reason), i.held)
-            for i in injected
-        ],
+        "INSERT INTO injections (session_id, summary_id, moment, at, reason)"
+        " SELECT n.id, s.id, ?3, ?4, ?5 FROM summaries s, sessions n WHERE s.id = ?2 AND n.id = ?1",
+        [(i.session_id, i.summary_id, i.moment, i.at, storable(i.reason)) for i in injected],
     )
 
 
@@ -177,13 +170,12 @@ def last_injected(tx: Connection, session_id: int) -> dict[int, tuple[int, str]]
 
 def session_injections(tx: Connection, session_id: int, limit: int = 1_000) -> list[Injection]:
     """Return a session's injections, oldest first; of more than `limit`, the latest."""
-    rows = tx.execute(
-        "SELECT i.id, i.summary_id, s.kind, s.title, i.moment, i.at, i.reason, i.outcome, i.evidence, i.held"
+    sql = (
+        "SELECT i.id, i.summary_id, s.kind, s.title, i.moment, i.at, i.reason, i.outcome, i.evidence"
         " FROM injections i JOIN summaries s ON s.id = i.summary_id WHERE i.session_id = ?"
-        " ORDER BY i.at DESC, i.id DESC LIMIT ?",
-        (session_id, limit),
-    ).fetchall()
-    return [Injection(*_end_in_bool(row)) for row in reversed(rows)]
+        " AND NOT held ORDER BY i.at DESC, i.id DESC LIMIT ?"
+    )
+    return fetch_rows(tx, Injection, sql, (session_id, limit))[::-1]
 
 
 def _end_in_bool(row: Sequence[Any]) -> list[Any]:
@@ -358,11 +350,9 @@ def count_vain_asks(tx: Connection, project_id: int, client: str, latest: int) -
     return len(list(takewhile(lambda is_answered: not is_answered, answered)))
 
 
-# ── Injections by weeks, their outcomes and their costs; and the sessions that got none ─────────
+# ── Injections by weeks, their outcomes and their costs ────────────────────────────
 
 WEEK_DAYS = 7
-SESSIONS_COMPARED_MAX = 1_000
-"""The latest sessions that are compared."""
 _OUTCOMES = ("used", "overruled", "ignored", "untraceable")
 _SUMS = ", ".join(f"coalesce(sum(outcome = '{one}'), 0)" for one in _OUTCOMES)
 
@@ -405,14 +395,6 @@ class ToldWeek:
     """By `definitions`, `starts`, `prompts`, `asks` and `answers`."""
 
 
-@dataclass(frozen=True, slots=True)
-class Compared:
-    """Sessions that were told something, or of which it was held back, with how many prompts they took."""
-
-    told: ToldCounts = field(default_factory=ToldCounts)
-    prompts: int = 0
-
-
 def add_costs(tx: Connection, costs: Mapping[tuple[int, str], Cost]) -> None:
     """Add what things cost, by day and name."""
     tx.executemany(
@@ -443,24 +425,3 @@ def _read_week(tx: Connection, last_day: int) -> ToldWeek:
         (since, until),
     )
     return ToldWeek(until * DAY_MS, ToldCounts(*row), {what: Cost(*sums) for what, *sums in costs})
-
-
-def compare_held(tx: Connection) -> tuple[Compared, Compared] | None:
-    """The latest sessions since some are held back: those that were told, and the others; None if none ever was."""
-    if not has_rows(tx, "injections WHERE held"):
-        return None
-    rows = tx.execute(
-        f"SELECT i.held, i.session_id, count(*), {_SUMS},"
-        " (SELECT count(*) FROM events e WHERE e.session_id = i.session_id AND e.kind = 'prompt')"
-        " FROM injections i WHERE i.at >= (SELECT min(at) FROM injections WHERE held)"
-        " GROUP BY i.session_id ORDER BY max(i.at) DESC LIMIT ?",
-        (SESSIONS_COMPARED_MAX,),
-    ).fetchall()
-    told, held = ([row[2:] for row in rows if bool(row[0]) == which] for which in (False, True))
-    return _sum_up(told), _sum_up(held)
-
-
-def _sum_up(sessions: Iterable[Sequence[Any]]) -> Compared:
-    found = list(sessions)
-    lines, *rest = (sum(column) for column in zip(*found, strict=True)) if found else (0,) * 6
-    return Compared(ToldCounts(len(found), lines, *rest[:4]), rest[4])

@@ -44,7 +44,7 @@ def read_weeks(visit: Visit) -> Json:
     ]
     waits = [_sum_costs(week, "wait_ms") / 1000 for week in weeks]
     rows.append(("Agents waited in memd", [f"{wait:,.1f} s" for wait in waits]))
-    return {"weeks": weeks, "waits": waits, "rows": rows, "holdout": found["holdout"]}
+    return {"weeks": weeks, "waits": waits, "rows": rows}
 
 
 def _sum_costs(week: Json, name: str) -> int:
@@ -104,7 +104,6 @@ def arrange_session(found: Json, *, is_first: bool = True) -> Json:
             if (is_first or one["at"] >= starts[0]) and (until is None or one["at"] < until):
                 place = max(sum(start <= one["at"] for start in starts) - 1, 0)
                 beside[place][name].append(one)
-    shown = [one for one in found["told"] if not one["held"]]
     counts: Counter[str] = Counter(found["counts"])
     return {
         "turns": [
@@ -115,9 +114,9 @@ def arrange_session(found: Json, *, is_first: bool = True) -> Json:
         "calls": counts["tool_result"] + counts["tool_failure"] + counts["tool_refused"],
         "failures": counts["tool_failure"],
         "compactions": counts["compact_end"],
-        "shown": shown,
-        "used": sum(one["outcome"] == "used" for one in shown),
-        "tokens": sum(one["tokens"] for one in shown),
+        "shown": found["told"],
+        "used": sum(one["outcome"] == "used" for one in found["told"]),
+        "tokens": sum(one["tokens"] for one in found["told"]),
         "files": list(_name_files(found["files"][:_FILES_SHOWN])),
         "files_left": len(found["files"][_FILES_SHOWN:]),
         "is_first": is_first,

@@ -63,20 +63,18 @@ WEEK = {
 
 
 def test_the_last_week_says_what_was_told_and_used_and_what_it_cost():
-    rows = dict(health.list_told_rows({"weeks": [WEEK], "holdout": None}))
+    rows = dict(health.list_told_rows({"weeks": [WEEK]}))
     assert rows == {
         "told": "in 7 days 212 lines to 31 sessions: 14 seen used, 3 overruled, 90 not used,"
         " 105 not to be seen",
         "cost": "in 7 days about 10,100 tokens (starts 8,000, answers 2,100); agents waited 1.5 s"
         " in memd, 40 times",
     }
-    held = health.list_told_rows({"weeks": [WEEK], "holdout": {"words": "3 sessions beside 28"}})
-    assert held[-1] == ("held back", "3 sessions beside 28")
 
 
 def test_a_week_without_agents_and_an_older_daemon_say_nothing_of_it():
     empty = {"told": dict.fromkeys(WEEK["told"], 0), "costs": {}}
-    assert health.list_told_rows({"weeks": [empty], "holdout": None}) == []
+    assert health.list_told_rows({"weeks": [empty]}) == []
     assert health.list_told_rows(None) == []
 
 

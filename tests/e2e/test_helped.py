@@ -1,25 +1,19 @@
-"""Whether what a session was told helped it, with a real daemon: hooks, `memd injected`, `memd status`, sessions held back."""
+"""Whether what a session was told helped it, with a real daemon: hooks, `memd injected`, `memd status`."""
 
 import json
 
 import pytest
 
-from memd.injection.outcomes import is_held_back
 from tests.e2e.real_daemon import RealDaemon
 from tests.e2e.test_authority import PLACE, command, hook
 
-SHARE = 0.5
-TOLD, HELD = (
-    next(f"s{n}" for n in range(99) if is_held_back(f"s{n}", SHARE) is which)
-    for which in (False, True)
-)
+TOLD = "s1"
 LINE = "Exports are written by ledger/export_worker.py, in batches of 4096 rows."
 
 
 @pytest.fixture(scope="module")
 def daemon(tmp_path_factory):
     it = RealDaemon(tmp_path_factory.mktemp("d"))
-    (it.home / "config.toml").write_text(f"[inject]\nholdout = {SHARE}\n")
     it.start()
     command(it, "remember", LINE, "--kind", "decision", "--project", PLACE)
     yield it
@@ -67,19 +61,3 @@ def test_a_told_session_that_goes_straight_to_the_file_used_the_line(daemon):
     daemon.wait_for(lambda: read_week()["told"]["used"] == 1)
     assert read_week()["costs"]["starts"]["tokens"] > 0
     assert "1 seen used" in command(daemon, "status")
-
-
-def test_a_held_session_is_told_nothing_at_any_moment_and_compared_by_counts_alone(daemon):
-    def count_shown():
-        return json.loads(command(daemon, "why", "1", "--json"))["access"]["shown"]
-
-    before = count_shown()
-    assert play(daemon, HELD) == ""
-    assert hook(daemon, "SessionStart", session_id=HELD, source="compact") == ""
-    row = row_of_line(daemon, HELD)
-    assert (row["held"], row["outcome"]) == (True, "used")
-    assert "held back" in command(daemon, "injected", HELD)
-    words = daemon.status()["told"]["holdout"]["words"]
-    assert words.startswith("1 session beside ")
-    assert "too few to compare" in words
-    assert count_shown() == before

@@ -243,18 +243,3 @@ def test_what_was_told_is_listed_and_shown_in_why(project):
     assert "check" in command(project.daemon, "why", str(number))
     listed = command(project.daemon, "enforce", "--project", str(project.directory))
     assert f"#{number}" in listed
-
-
-def test_a_session_that_is_held_back_is_told_no_rule_but_one_that_is_enforced(
-    tmp_path_factory, tmp_path
-):
-    daemon = RealDaemon(tmp_path_factory.mktemp("m"))
-    (daemon.home / "config.toml").write_text("[inject]\nholdout = 1.0\n")
-    daemon.start()
-    project = Project(daemon, tmp_path)
-    project.say("Never run `git stash`.")
-    command(daemon, "enforce", str(project.say("Never run `git push`.")))
-    project.begin()
-    assert project.run("git stash") is None
-    assert project.run("git push")["permissionDecision"] == "deny"
-    daemon.stop()

@@ -118,20 +118,6 @@ async def test_an_injection_is_recorded_and_not_repeated(db, injector, builder):
     }  # fmt: skip
 
 
-async def test_what_is_held_back_is_recorded_and_not_shown_and_a_preview_says_why(
-    db, clock, builder
-):
-    config = InjectConfig(prompt_s=5, session_s=5, holdout=1.0)
-    async with opened(db, clock, builder, 5.0, config) as injector:
-        begin(db)
-        preview = await injector.preview(START, explain=True)
-        assert (preview.text, "inject.holdout" in preview.reason, preview.shown) == (None, True, ())
-        assert (await injector.offer(START)).text is None
-        (row,) = await injector.list_injections(1)
-        assert (row.summary_id, row.held) == (1, True)
-        assert (injector.status()["shown"], injector.status()["tokens"]) == (0, 0)
-
-
 async def test_an_injection_is_recorded_before_the_reply(db, patient):
     """Otherwise a daemon that is killed right after it would inject the same again."""
     begin(db)

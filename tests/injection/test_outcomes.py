@@ -3,19 +3,11 @@
 import pytest
 
 from memd.errors import VaultBusy
-from memd.injection.outcomes import (
-    COMPARED_MIN,
-    SILENT_MS,
-    CostMeter,
-    OutcomeJudge,
-    describe_comparison,
-    is_held_back,
-    judge_session,
-)
+from memd.injection.outcomes import SILENT_MS, CostMeter, OutcomeJudge, judge_session
 from memd.models import EventKind, Kind
 from memd.store import events, links, projects, reviews, session_context, summaries, usage
 from memd.store.reviews import Review
-from memd.store.usage import Compared, Cost, NewInjection, ToldCounts
+from memd.store.usage import Cost, NewInjection
 from memd.time_expressions import DAY_MS
 from tests.factories import AT, make_draft, make_new_event
 
@@ -43,7 +35,7 @@ def work(path="/p/other.py", at=AT + 5_000):
 USE = work("/p/app/net/retry_policy.py")
 
 
-def hear(db, session, *done, ends=True, held=False, shown_at=AT + 1):
+def hear(db, session, *done, ends=True, shown_at=AT + 1):
     """A session that was shown memory 1, with what was done in it."""
     said = [{"kind": EventKind.PROMPT, "at": AT + 2, "prompt": "make it try more often"}, *done]
     said += [{"kind": EventKind.SESSION_END, "at": AT + 90_000}] if ends else []
@@ -55,7 +47,7 @@ def hear(db, session, *done, ends=True, held=False, shown_at=AT + 1):
             events.append_event(tx, event, number)
         tx.execute("UPDATE events SET distilled = 1")
         tx.execute("UPDATE sessions SET last_event_at = (SELECT max(at) FROM events)")
-        shown = NewInjection(number, 1, "startup", shown_at, "newest", held)
+        shown = NewInjection(number, 1, "startup", shown_at, "newest")
         usage.record_injections(tx, [shown])
         return number
 
@@ -174,48 +166,6 @@ async def test_what_the_user_kept_is_not_asked_about_again(db, judge):
         hear(db, f"s{number}", work())
     await judge.judge_ended()
     assert db.read_now(lambda tx: reviews.waiting_ids(tx, None, AT, 9)) == []
-
-
-# ── Sessions that are held back ──────────────────────────────────────────────────────────────────
-
-
-def test_a_share_of_sessions_is_held_back_by_their_ids_alone():
-    held = [one for one in range(10_000) if is_held_back(f"session-{one}", 0.1)]
-    assert 900 < len(held) < 1_100
-    assert held == [one for one in range(10_000) if is_held_back(f"session-{one}", 0.1)]
-    assert not any(is_held_back(f"session-{one}", 0.0) for one in range(1_000))
-    assert all(is_held_back(f"session-{one}", 1.0) for one in range(1_000))
-
-
-async def test_what_was_held_back_counts_for_no_memory_and_is_compared(db, judge):
-    hear(db, "told", USE)
-    hear(db, "held", work(), held=True, shown_at=AT + 3)
-    hear(db, "talked only", shown_at=AT + 4)
-    await judge.judge_ended()
-    assert worth(db) == (1, 0)
-    assert db.read_now(lambda tx: usage.count_injections(tx, 1)) == (2, 2)
-    report = await judge.report(weeks=1)
-    assert report["weeks"][0]["told"] == {
-        "sessions": 2, "lines": 2, "used": 1, "overruled": 0, "ignored": 0, "untraceable": 1
-    }  # fmt: skip
-    assert report["holdout"]["held"]["told"]["ignored"] == 1
-    assert report["holdout"]["words"].startswith("1 session beside 1 that were told: too few")
-
-
-async def test_nothing_is_compared_while_nothing_was_held_back(db, judge):
-    hear(db, "told", USE)
-    assert (await judge.report(weeks=1))["holdout"] is None
-
-
-def test_few_sessions_are_not_compared_and_enough_only_by_counts():
-    few = Compared(ToldCounts(COMPARED_MIN - 1, 90, 40, 1, 9), 200)
-    many = Compared(ToldCounts(200, 900, 30, 2, 368), 1_000)
-    assert "40" not in describe_comparison(many, few)
-    held = Compared(ToldCounts(20, 90, 2, 0, 38), 120)
-    assert describe_comparison(many, held) == (
-        "20 sessions beside 200 that were told: 2 of 40 lines seen used, 6.0 prompts a session,"
-        " beside 30 of 400 lines seen used, 5.0 prompts a session"
-    )
 
 
 # ── What it costs ────────────────────────────────────────────────────────────────────────────────

@@ -157,9 +157,6 @@ class FakeInjector:
         self.moments.append(moment)
         return Told(((moment, InjectedContext("fake", self.text), 1),))
 
-    def is_held_back(self, moment):  # noqa: ARG002  # as Injector's
-        return False
-
     async def preview(self, moment, *, explain):  # noqa: ARG002  # as Injector's
         self.moments.append(moment)
         return InjectedContext("fake", self.text, "demo")
