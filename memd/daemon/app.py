@@ -228,7 +228,7 @@ class Daemon:
         self, curator: Curator, overrides: ProjectOverrides, builder: ContextBuilder
     ) -> WorktreeJoiner:
         joiner = WorktreeJoiner(self._db, curator, overrides, self._clock)
-        builder.find_copies = joiner.find_copies
+        builder.join_moved = joiner.join_moved
         return joiner
 
     def _make_follower(self) -> TranscriptFollower | None:

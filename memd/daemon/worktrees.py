@@ -6,7 +6,7 @@ While a worktree is there, git says whose it is (`capture/project.py`). Of one t
 that its repository keeps of its worktrees, the path (`memd/directories.py`), and the remote and branch that its sessions
 recorded. Another remote than the repository's speaks against all of them. What the user has separated, switched off or
 named in projects.toml is left alone. A checkout was moved if its directory is gone and one repository alone that is there has
-its origin, or its first commit and no other origin; a second one beside it is left alone, and named. `memd project merge
+its origin, or its first commit and no other origin; a second one beside it is left alone. `memd project merge
 NAME --undo` takes a join back, for good.
 """
 
@@ -78,7 +78,6 @@ class WorktreeJoiner:
         self._wakeup = AutoResetEvent()
         overrides.separate(db.read_now(projects.separated_keys))  # before the first event
         self._seen: tuple[int, ...] = ()
-        self._copies: Mapping[str, str] = {}
         self._has_empty = False
         self._joining = anyio.Lock()
         self._joined = 0
@@ -98,10 +97,9 @@ class WorktreeJoiner:
             await self._wakeup.wait()
             await anyio.sleep(_REST_S)
 
-    async def find_copies(self) -> Mapping[str, str]:
-        """Join before a session begins; return project → another directory of the same repository that is there, too."""
+    async def join_moved(self) -> None:
+        """Join before a session begins, also a repository that had no commit yet."""
         await self.join(looks_again=self._has_empty)
-        return self._copies
 
     async def join(self, *, looks_again: bool = False) -> None:
         """Join what belongs together, if any project is new."""
@@ -115,7 +113,7 @@ class WorktreeJoiner:
                 look = partial(_look_around, known, self._overrides, is_new=ids != self._seen)
                 found = await anyio.to_thread.run_sync(look, abandon_on_cancel=True)
                 await self._db.write(partial(_note_repositories, known=found.known))
-                self._seen, self._copies, self._has_empty = ids, found.copies, found.has_empty
+                self._seen, self._has_empty = ids, found.has_empty
                 for key, into in found.joins:
                     await self._join(key, into)
                 if not found.joins:
@@ -143,7 +141,6 @@ class _Surroundings:
 
     known: Sequence[KnownProject]
     joins: Sequence[tuple[str, ProjectIdentity]]
-    copies: Mapping[str, str]
     has_empty: bool
     """Whether one has no commit yet: it is known again only once it has one."""
 
@@ -157,7 +154,7 @@ def _look_around(
         for one in known
     ]  # fmt: skip
     has_empty = not all(map(_is_known_again, found))
-    return _Surroundings(found, find_joins(found, overrides), _find_copies(found), has_empty)
+    return _Surroundings(found, find_joins(found, overrides), has_empty)
 
 
 def _is_known_again(one: KnownProject) -> bool:
@@ -188,19 +185,6 @@ def _find_moved(one: KnownProject, by_key: Mapping[str, KnownProject]) -> Projec
     """Return where a checkout that is gone is now: the only repository that is there which is the same."""
     there = [other for other in by_key.values() if _is_same_repository(one, other, by_key)]
     return _identify(there[0], "the checkout was moved here") if len(there) == 1 else None
-
-
-def _find_copies(known: Sequence[KnownProject]) -> dict[str, str]:
-    by_key = {one.key: one for one in known}
-    # Each is read from the disk once: there are as many pairs as projects squared.
-    marks = {one.key: _find_remotes(one) | frozenset(filter(None, [one.root])) for one in known}
-    return {
-        one.key: other.key
-        for one in known
-        for other in known
-        if not (one.is_fixed or marks[one.key].isdisjoint(marks[other.key]))
-        and _is_same_repository(one, other, by_key)
-    }
 
 
 def _is_same_repository(

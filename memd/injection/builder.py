@@ -21,9 +21,7 @@ from memd.injection.moments import InjectedContext, InjectionMoment
 from memd.injection.origins import OriginReader, ToldTexts, tell_offers
 from memd.injection.page import (
     Audience,
-    WrittenPage,
     estimate_tokens,
-    format_copy,
     format_hits,
     line_of_offer,
     make_candidate,
@@ -36,7 +34,7 @@ from memd.models import CLOCK_SKEW_MAX_MS, Authority, Summary
 from memd.recall.query import parse_terms
 from memd.recall.recaller import Recaller
 from memd.recall.types import Answer, Question, RelevanceGate
-from memd.store import judgments, links, projects, session_context, summaries
+from memd.store import judgments, links, session_context, summaries
 from memd.store.database import Connection, Database
 
 SETTLE_S = 0.1
@@ -59,13 +57,6 @@ _SETTINGS = {
 }  # fmt: skip
 """Moment → the setting that switches it; of a session's start `session_start`."""
 _EVIDENCE_TOKENS = 400
-
-
-HandOver = Callable[[InjectedContext], None]
-
-
-def _keep_back(_: InjectedContext) -> None:
-    """Take nothing but the whole context."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -117,8 +108,8 @@ class ContextBuilder:
         self._config = config
         self._clock = clock
         self._overrides = overrides
-        self.find_copies: Callable[[], Awaitable[Mapping[str, str]]] | None = None
-        """Joins a checkout that was moved; returns project → another directory of its repository."""
+        self.join_moved: Callable[[], Awaitable[None]] | None = None
+        """Joins a checkout that was moved to what is known of it."""
         self._told = ToldTexts()
         self._guides = GuideReader()
         self._pages = KeptPages()
@@ -168,12 +159,10 @@ class ContextBuilder:
         *,
         explain: bool = False,
         draft: ContextDraft | None = None,
-        hand_over: HandOver = _keep_back,
     ) -> InjectedContext:
         """Build the context to inject now; with `explain`, with every candidate. Raises a VaultError.
 
-        `draft` is what `search_ahead` found for this moment, before its event was stored. `hand_over` gets, from
-        another thread, what of a start's last page still holds, to be told if the new page is late.
+        `draft` is what `search_ahead` found for this moment, before its event was stored.
         """
         if draft is None:
             draft = self.begin_draft(moment)
@@ -185,7 +174,7 @@ class ContextBuilder:
         if moment.name == "prompt":
             found = await self._build_hits(draft, recent)
         elif moment.is_start:
-            found = await self._build_index(draft, recent, hand_over)
+            found = await self._build_index(draft, recent)
         else:
             call = moment.call
             signature = read_signature(call) if call is not None and call.error else None
@@ -212,22 +201,19 @@ class ContextBuilder:
         place = _place_of(draft)
         return await self._db.read_inline(lambda tx: start.read_session_place(tx, place, None))
 
-    async def _build_index(
-        self, draft: ContextDraft, recent: RecentInjections, hand_over: HandOver
-    ) -> InjectedContext:
+    async def _build_index(self, draft: ContextDraft, recent: RecentInjections) -> InjectedContext:
         moment = draft.moment
         if moment.name == "compact" and moment.event_id is not None:
             with anyio.move_on_after(SETTLE_S):
                 await self._distiller.settle(moment.event_id)
 
-        copies: Mapping[str, str] = {}
         if (
             moment.name == "startup"
-            and self.find_copies is not None
+            and self.join_moved is not None
             and not await self._db.read_inline(lambda tx: _is_project_known(tx, draft))
         ):
             with anyio.move_on_after(self._config.session_s * _JOIN_SHARE):
-                copies = await self.find_copies()
+                await self.join_moved()
         is_anew = moment.name in ("compact", "clear")
         left = self._config.session_tokens - (0 if is_anew else recent.tokens)
         # Of a start that is prepared nobody waits for the page.
@@ -244,10 +230,7 @@ class ContextBuilder:
             read_prompts = partial(start.read_late_prompts, tx, here, now)
             rests_on = StartInputs(start.read_version(tx, here), read_prompts, guides, tree, now)
             tokens = min(self._config.tokens, left)
-            context = self._write_start(tx, moment, here, rests_on, tokens, hand_over).context
-            if context.text is None and moment.name == "startup":
-                context = replace(context, text=_name_copy(tx, here, copies))
-            return context
+            return self._write_start(tx, moment, here, rests_on, tokens)
 
         return await self._db.read(build)
 
@@ -258,20 +241,15 @@ class ContextBuilder:
         here: SessionState,
         rests_on: StartInputs,
         tokens: int,
-        hand_over: HandOver,
-    ) -> WrittenPage:
+    ) -> InjectedContext:
         """Write the page of a start, or find the last one of that place if it would be the same now."""
         known = here.project_ids, here.name, here.branch
         place = StartKey(moment.client, moment.directory, *known, tokens)
         kept = self._pages.find(place) if moment.name in ("startup", "clear") else None
         if kept is not None and not here.seen_at and kept.is_current(rests_on):
-            hand_over(kept.page.context)
-            if kept.is_of_tree(rests_on.tree):
-                return kept.page
+            return kept.page
         now, tree = rests_on.now, rests_on.tree
         found = start.read_candidates(tx, here, moment.name, now, rests_on.guides)
-        if kept is not None:
-            hand_over(kept.page.keep_standing(found).context)
         audience, reader = Audience(moment.client, tree), OriginReader(tx, self._told)
         page = select_told_page(here, found, tokens, now, audience, reader)
         if moment.name in ("startup", "clear") and not here.seen_at:
@@ -318,7 +296,7 @@ class ContextBuilder:
             found = evidence.drop_gone(found, audience.tree)
             reader = OriginReader(tx, self._told)
             tokens = min(_EVIDENCE_TOKENS, left)
-            return select_told_page(here, found, tokens, now, audience, reader).context
+            return select_told_page(here, found, tokens, now, audience, reader)
 
         return await self._db.read(build)
 
@@ -434,15 +412,6 @@ class ContextBuilder:
             here, injected_at=shown, context_lost_at=max(resets, default=None), last_at=last_at,
             branch=draft.branch,
         )  # fmt: skip
-
-
-def _name_copy(tx: Connection, here: SessionState, copies: Mapping[str, str]) -> str | None:
-    """Name the project of another checkout of this repository, where nothing is known of this one."""
-    other = projects.project_by_key(tx, copies.get(here.project.key, "")) if here.project else None
-    count = projects.count_by_project(tx)[other.id].memories if other is not None else 0
-    if other is None or here.project is None or not count:
-        return None
-    return format_copy(here.name, other.key, here.project.key, count)
 
 
 def _is_project_known(tx: Connection, draft: ContextDraft) -> bool:

@@ -1,16 +1,14 @@
 """Injects context into sessions: within a deadline, nothing twice, and without failing the hook.
 
 The context is built in a task of the injector's own, so that the hook can stop waiting at the deadline even
-while a thread is busy. If a start's page is late, what of the last page at that place still holds is told instead; the new
-page is kept for the session's next prompt. What it needs is searched for while the event is being stored
+while a thread is busy. If a start's page is late, it is kept for the session's next prompt. What it needs is searched for while the event is being stored
 (`prepare`); it is chosen, shown and recorded once that is committed (`offer`). One session is handled once at a time, as two hooks of the
 same moment would find the same memories. An injection counts at once in memory, and is written before the
 reply if there is time, so that a crash right after the reply does not repeat it; a power failure may. Injections into a session
 that is not stored (capture is switched off there) are only held in memory.
 
 A start that was not told, because it was late, because its hook had given up or because no daemon ran, is told when that hook
-asks again, or with the session's next prompt; so is the rest of one that was told from an older page. Why a start was told
-nothing, and what was late, is noted for `memd injected`.
+asks again, or with the session's next prompt. Why a start was told nothing, and what was late, is noted for `memd injected`.
 
 A session has one budget for all that it is shown unasked: tokens, and the time that its hooks wait. Whatever tells it
 something asks what is left and says what it took. The vault keeps it, so a daemon that is started again goes on where the
@@ -54,8 +52,6 @@ _PREPARED_MAX = 3
 """Places where a session began or was asked something last, for which the next start is prepared."""
 _GATHER_S = 2.0
 """Seconds after a change in which others follow it."""
-_REST_MS = 3_600_000
-"""How far ahead of the clock what an older page knew counts as told, so that no loss of the context undoes it."""
 _PROMPTS_MAX = 3
 """Prompts with which a start is told that another daemon was to tell."""
 _PendingInjection = tuple[SessionKey, NewInjection | ToldText | UntoldMoment]
@@ -69,14 +65,8 @@ class _Build:
     """Set once the context is built and its injections are written, or either has failed."""
     context: InjectedContext | None = None
     told_at: int = 0
-    standing: InjectedContext | None = None
-    """What of an older page still holds."""
     error: str | None = None
     is_awaited: bool = True
-
-    def hand_over(self, older: InjectedContext) -> None:
-        """Take what of an older page still holds."""
-        self.standing = older if older.text is not None else None
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,15 +79,6 @@ class Told:
     def text(self) -> str | None:
         """The text; None if there is none."""
         return "\n".join(filter(None, (context.text for _, context, _ in self.parts))) or None
-
-
-@dataclass(frozen=True, slots=True)
-class _UntoldStart:
-    """A start that is still to be told; or, if it was told from an older page, the rest of it."""
-
-    moment: InjectionMoment
-    older: InjectedContext | None = None
-    """What was told of the older page: of its memories none is told again, and none for which it had no room."""
 
 
 @dataclass(slots=True)
@@ -135,7 +116,7 @@ class Injector:
         self._changed = AutoResetEvent()
         self._places: dict[tuple[str, str], None] = {}
         """(client, directory) of the latest moments, the latest last."""
-        self._begun: dict[SessionKey, _UntoldStart | None] = {}
+        self._begun: dict[SessionKey, InjectionMoment | None] = {}
         """Sessions of which the start was looked at, the latest last, with the start that is still to be told."""
         self._untold: dict[SessionKey, UntoldMoment] = {}
         """Why a session was last told nothing, to note it once."""
@@ -270,9 +251,8 @@ class Injector:
         if moment.is_call and not await self._concerns(moment):
             return Told()
         key, started = _session_key(moment), anyio.current_time()
-        untold = self._begun.get(key)
-        if moment.is_start and (untold is None or untold.moment is not moment):
-            self._note_begun(key, _UntoldStart(moment))
+        if moment.is_start:
+            self._note_begun(key, moment)
         if not is_reset(moment) and (spent := await self.budget.find_spent(key)):
             self._note_untold(moment, spent)
             return Told()
@@ -285,9 +265,6 @@ class Injector:
             await build.finished.wait()
         build.is_awaited = False
         self.budget.spend(key, 0, anyio.current_time() - started)
-        if build.context is None and build.standing is not None:
-            self._remember_injections(moment, build, build.standing)
-            self._note_begun(key, _UntoldStart(moment, build.standing))
         if build.context is None:
             late = f"building the context took longer than {limit_s:.2g} s"
             self._note_left_out(moment, build.error, late)
@@ -313,7 +290,7 @@ class Injector:
             self._recent[key] = replace(recent, shown=shown)
             self.budget.spend(key, -estimate_tokens(context.text or ""), 0)
             if moment.is_start:
-                self._note_begun(key, _UntoldStart(moment))
+                self._note_begun(key, moment)
             gone = UntoldMoment(
                 moment.name, at, "the hook had given up waiting", is_taken_back=True
             )
@@ -327,13 +304,8 @@ class Injector:
             return Told()
         if key not in self._begun:
             await self._look_for_missed_start(moment)
-        untold = self._begun.get(key)
-        if untold is None:
-            return Told()
-        told = await self.offer(untold.moment, None, self._config.prompt_s)
-        if untold.older is not None:
-            self._note_begun(key, None)
-        return told
+        missed = self._begun.get(key)
+        return await self.offer(missed, None, self._config.prompt_s) if missed else Told()
 
     async def _look_for_missed_start(self, moment: InjectionMoment) -> None:
         """Note the start of a session that has begun while no daemon ran, or that another daemon has not told."""
@@ -343,9 +315,9 @@ class Injector:
             return
         if is_missed is not None:
             begun = replace(moment, name="startup", event="SessionStart", prompt="")
-            self._note_begun(_session_key(moment), _UntoldStart(begun) if is_missed else None)
+            self._note_begun(_session_key(moment), begun if is_missed else None)
 
-    def _note_begun(self, key: SessionKey, missed: _UntoldStart | None) -> None:
+    def _note_begun(self, key: SessionKey, missed: InjectionMoment | None) -> None:
         self._begun.pop(key, None)
         self._begun[key] = missed
         while len(self._begun) > SESSIONS_MAX:
@@ -437,14 +409,14 @@ class Injector:
             async with self._locks.setdefault(key, anyio.Lock()):
                 # The page of a start is finished in any case: it is kept for the next prompt.
                 if build.is_awaited or moment.is_start:
-                    context = await self._build_once(moment, draft, build)
+                    context = await self._build_once(moment, draft)
                     is_told = build.is_awaited
                     if is_told:
                         self._remember_injections(moment, build, context)
                     if moment.is_start and (is_told or context.text is None):
-                        untold = self._begun.get(key)
+                        is_untold = self._begun.get(key) is not None
                         self._note_begun(key, None)
-                        if context.text is None and untold is not None and untold.older is None:
+                        if context.text is None and is_untold:
                             self._note_untold(moment, context.reason)
         except MemdError as error:
             build.error = error.message
@@ -458,24 +430,16 @@ class Injector:
         build.finished.set()
 
     async def _build_once(
-        self, moment: InjectionMoment, draft: ContextDraft | None, build: _Build
+        self, moment: InjectionMoment, draft: ContextDraft | None
     ) -> InjectedContext:
         if moment.is_start and self._begun.get(_session_key(moment)) is None:
             return InjectedContext("its start was told already")
-        recent, hand_over = await self._get_recent(moment), build.hand_over
-        return await self._builder.build(moment, recent, draft=draft, hand_over=hand_over)
+        return await self._builder.build(moment, await self._get_recent(moment), draft=draft)
 
     async def _get_recent(self, moment: InjectionMoment) -> RecentInjections:
         key = _session_key(moment)
         spent = await self.budget.load(key)
-        recent, untold = self._recent.get(key, RecentInjections({})), self._begun.get(key)
-        recent = replace(recent, tokens=spent.tokens)
-        if not moment.is_start or untold is None or untold.older is None:
-            return recent
-        # 0 stands for the page itself, if it had no memory; later than the loss of the context, after which it was told.
-        known = (0, *(one.id for one in untold.older.candidates))
-        told = dict.fromkeys(known, (self._clock() + _REST_MS, moment.name))
-        return replace(recent, shown={**recent.shown, **told})
+        return replace(self._recent.get(key, RecentInjections({})), tokens=spent.tokens)
 
     def _remember_injections(
         self, moment: InjectionMoment, build: _Build, context: InjectedContext

@@ -4,7 +4,8 @@ from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 from memd.injection.learned import SaidSentence
-from memd.injection.page import WrittenPage, is_crowded
+from memd.injection.moments import InjectedContext
+from memd.injection.page import is_crowded
 from memd.injection.start import SessionCandidates
 from memd.injection.working_tree import Guides, WorkingTree
 
@@ -40,7 +41,7 @@ class StartInputs:
 class KeptPage:
     """A page, and what it rested on."""
 
-    page: WrittenPage
+    page: InjectedContext
     at: int
     version: tuple[object, ...]
     guides: Guides
@@ -51,15 +52,12 @@ class KeptPage:
     """What of each line was gone from the working tree."""
 
     def is_current(self, now: StartInputs) -> bool:
-        """Return whether the page would say the same of the vault and the instruction files if it was written now."""
+        """Return whether the page would say the same if it was written now."""
         is_same = self.version == now.version and self.guides == now.guides
         is_young = 0 <= now.now - self.at < _KEPT_MS
-        return is_same and is_young and self.prompts in (None, now.read_prompts())
-
-    def is_of_tree(self, tree: WorkingTree) -> bool:
-        """Return whether it would say the same of the working tree."""
-        is_same = self.changed_files in (None, tree.changed_files)
-        return is_same and _list_gone(self.page, tree) == self.gone
+        is_same = is_same and is_young and self.prompts in (None, now.read_prompts())
+        is_same = is_same and self.changed_files in (None, now.tree.changed_files)
+        return is_same and _list_gone(self.page, now.tree) == self.gone
 
 
 class KeptPages:
@@ -73,7 +71,7 @@ class KeptPages:
         return self._kept.get(key)
 
     def keep(
-        self, key: StartKey, then: StartInputs, found: SessionCandidates, page: WrittenPage
+        self, key: StartKey, then: StartInputs, found: SessionCandidates, page: InjectedContext
     ) -> None:
         """Keep a page, and those of the places where one was written last."""
         self._kept.pop(key, None)
@@ -84,7 +82,6 @@ class KeptPages:
             del self._kept[next(iter(self._kept))]
 
 
-def _list_gone(page: WrittenPage, tree: WorkingTree) -> tuple[str, ...]:
-    shown = [one for one in page.candidates if one.shown]
-    tree.look_up([one.title for one in shown])
-    return tuple(tree.note_gone(one.title, one.at) for one in shown)
+def _list_gone(page: InjectedContext, tree: WorkingTree) -> tuple[str, ...]:
+    tree.look_up([one.title for one in page.shown])
+    return tuple(tree.note_gone(one.title, one.at) for one in page.shown)

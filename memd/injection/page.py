@@ -192,15 +192,6 @@ def format_hits(project: str, lines: Iterable[ContextLine]) -> str:
     return _fence_lines(project, _HITS_INTRO, body)
 
 
-def format_copy(project: str, other: str, here: str, count: int) -> str:
-    """The start of a session in a checkout of which nothing is known, but of another one of the same repository."""
-    line = (
-        f"Nothing is known of this checkout, but of another one of the same repository (memories: {count}). The user may join"
-        f" them: memd project merge {clean_text(other, HIT_CHARACTERS)} {clean_text(here, HIT_CHARACTERS)}"
-    )
-    return _fence_lines(project, _INDEX_INTRO, [line])
-
-
 def _fence_lines(project: str, intro: str, body: Sequence[str], more: int = 0) -> str:
     name = re.sub(r'["&>]', "'", clean_text(project, _PROJECT_CHARACTERS))
     footer = _FOOTER_LEFT_OUT.format(more) if more else _FOOTER
@@ -298,61 +289,6 @@ class Audience:
     tree: WorkingTree
 
 
-@dataclass(frozen=True, slots=True)
-class WrittenPage:
-    """The lines of a page, so that those that still hold can be told again."""
-
-    project: str
-    capacity: int
-    sections: tuple[ContextSection, ...]
-    own: tuple[str, ...]
-    """The lines of what the user said in this very session."""
-    said: tuple[tuple[str, str], ...]
-    """(sentence, its line) of what the user said lately."""
-    omitted: int
-    candidates: tuple[InjectionCandidate, ...]
-    cards: Mapping[int, tuple[str, ContextCandidate]]
-    """Memory → its group, and what it was when its line was written."""
-
-    @property
-    def context(self) -> InjectedContext:
-        """The page as it is told; without a text if it has no line."""
-        lines = [one for section in self.sections for one in section.lines]
-        name, candidates = self.project, self.candidates
-        if not (lines or self.own or self.said):
-            reason = "nothing new is known" if candidates else _NOTHING_KNOWN
-            return InjectedContext(reason, None, name, candidates)
-        said = [line for _, line in self.said]
-        text = format_told_page(name, self.sections, self.capacity, said, self.omitted, self.own)
-        return InjectedContext(f"{len(lines)} of {len(candidates)} shown", text, name, candidates)
-
-    def keep_standing(self, found: SessionCandidates) -> "WrittenPage":
-        """Leave of the page what would be a candidate in the same words now: nothing that was replaced, rejected or doubted since."""
-        now = {
-            one.id: (group.name, _leave_counts(one))
-            for group in reversed(found.groups)
-            for one in group.candidates
-        }
-        standing = {number for number, card in self.cards.items() if now.get(number) == card}
-        # No lesser side of a contradiction is told alone.
-        told = {n for n in standing if standing.issuperset(self.cards[n][1].overruled_by)}
-        spoken = {one.text for one in found.said}
-        return replace(
-            self,
-            sections=tuple(
-                replace(section, lines=tuple(one for one in section.lines if one.id in told))
-                for section in self.sections
-            ),
-            said=tuple(one for one in self.said if one[0] in spoken),
-            candidates=tuple(one for one in self.candidates if one.id in told or not one.shown),
-        )
-
-
-def _leave_counts(one: ContextCandidate) -> ContextCandidate:
-    """Leave out of a candidate what only ranks it."""
-    return replace(one, repeats=0, uses=0, ignored=0, is_of_branch=False)
-
-
 def is_crowded(found: SessionCandidates) -> bool:
     """Return whether more stands than there are lines, so that something has to come first."""
     return sum(len(group.candidates) for group in found.groups if group.stands) > LINES_MAX
@@ -365,7 +301,7 @@ def select_told_page(
     now: int,
     audience: Audience,
     reader: OriginReader,
-) -> WrittenPage:
+) -> InjectedContext:
     """Write the page of a session's start, or of evidence, within its budget; no text if nothing is known.
 
     Lines are chosen by their shortest wording, then those that have room are told whole, in their order.
@@ -409,11 +345,10 @@ class _ToldPage:
         self.told: dict[int, ContextCandidate] = {}
         """The candidates whose words were looked up, with what of them may be shown."""
         self._capacity = page_capacity(tokens, here.name)
-        self._shared = {
-            group.name: find_shared((one.at, one.authority) for one in group.candidates[:LINES_MAX])
-            for group in found.groups
-        }
-        self._headings = {name: write_heading(name, each) for name, each in self._shared.items()}
+        self._shared = self._find_shared(
+            (one, group.name) for group in found.groups for one in group.candidates
+        )
+        """Of all candidates at first; then of the lines that are shown."""
         self._brief = {group.name for group in found.groups if group.is_brief}
         self._group_of = {
             one.id: group.name for group in reversed(found.groups) for one in group.candidates
@@ -428,6 +363,15 @@ class _ToldPage:
         self._spared = self._measure_fit(first, self._said_room) - self._ended
         self._room = room - self._ended
 
+    def _find_shared(
+        self, lines: Iterable[tuple[ContextCandidate, str]]
+    ) -> dict[str, tuple[str, str]]:
+        """Group → what its lines share."""
+        told: dict[str, list[tuple[int, Authority]]] = {one.name: [] for one in self._found.groups}
+        for one, group in lines:
+            told[group].append((one.at, one.authority))
+        return {name: find_shared(each) for name, each in told.items()}
+
     @staticmethod
     def _measure_fit(said: Iterable[SaidSentence], room: int) -> int:
         return measure_said([line for _, line in fit_said(said, room)])
@@ -435,16 +379,19 @@ class _ToldPage:
     def choose(self, groups: Sequence[CandidateGroup], now: int) -> list[CandidateChoice]:
         """Choose among candidates by what their shortest lines cost."""
         price = partial(self._price, width=_WIDTH_SHORT)
-        return choice.choose_candidates(
-            groups, self._room, now, price, self._price_heading, self._spared
-        )
+
+        def price_heading(name: str) -> int:
+            # Of the lines that are shown at most two lose again what they share with other candidates.
+            return self._price_heading(name) + len("".join(self._shared[name]))
+
+        return choice.choose_candidates(groups, self._room, now, price, price_heading, self._spared)
 
     def _price(self, card: ContextCandidate, width: int) -> int:
         line = self._write_line(card, width)
         return line_cost(line, self._capacity, self._shared[self._group_of[card.id]])
 
     def _price_heading(self, name: str) -> int:
-        return heading_cost(self._headings[name])
+        return heading_cost(write_heading(name, self._shared[name]))
 
     def _write_line(self, card: ContextCandidate, width: int) -> ContextLine:
         shown, here = self.told.get(card.id, card), self._here
@@ -485,16 +432,16 @@ class _ToldPage:
 
     def write(
         self, choices: Sequence[CandidateChoice], refused: Sequence[CandidateChoice]
-    ) -> WrittenPage:
-        """Write the page with what was chosen."""
+    ) -> InjectedContext:
+        """Write the page with what was chosen; without a text if it has no line."""
         found, name = self._found, self._here.name
-        written, room = self._widen([one for one in choices if one.is_shown])
+        chosen = [one for one in choices if one.is_shown]
+        self._shared = self._find_shared((one.candidate, one.group) for one in chosen)
+        written, room = self._widen(chosen)
         sections = tuple(
             ContextSection(
-                self._headings[group.name],
-                tuple(
-                    written[c.candidate.id] for c in choices if c.is_shown and c.group == group.name
-                ),
+                write_heading(group.name, self._shared[group.name]),
+                tuple(written[one.candidate.id] for one in chosen if one.group == group.name),
                 self._shared[group.name],
             )
             for group in found.groups
@@ -506,19 +453,17 @@ class _ToldPage:
         shown = [f"{one.title} {one.note}" for section in sections for one in section.lines]
         own = tuple(line for text, line in self._own if not is_told(text, shown))
         late = found.said
-        if any(one.is_shown and one.group in self._brief for one in choices):
+        if any(one.group in self._brief for one in chosen):
             sure = self._list_sure()
             late = (*sure, *(one for one in late if one not in sure))
         new = (one for one in late if not is_told(one.text, [*shown, *own]))
-        said = tuple(fit_said(new, room)[: max(0, LINES_MAX - len(shown))])
+        said = [line for _, line in fit_said(new, room)[: max(0, LINES_MAX - len(shown))]]
+        if not (shown or own or said):
+            reason = "nothing new is known" if candidates else _NOTHING_KNOWN
+            return InjectedContext(reason, None, name, candidates)
         more = sum(one.why == choice.NO_ROOM for one in choices)
-        cards = {
-            one.id: (group.name, _leave_counts(one))
-            for group in reversed(found.groups)
-            for one in group.candidates
-            if one.id in written
-        }
-        return WrittenPage(name, self._capacity, sections, own, said, more, candidates, cards)
+        text = format_told_page(name, sections, self._capacity, said, more, own)
+        return InjectedContext(f"{len(shown)} of {len(candidates)} shown", text, name, candidates)
 
 
 def make_candidate(

@@ -458,14 +458,12 @@ def test_a_checkout_knows_its_memories_where_it_was_cloned_anew(begin, tmp_path)
     assert "The queue is kept in one file" in begin(new)[1]
 
 
-def test_beside_a_checkout_that_is_still_there_memd_says_how_to_join_them(begin, tmp_path):
+def test_a_clone_beside_its_checkout_is_a_project_of_its_own(begin, tmp_path):
     old = make_checkout(tmp_path / "both")
     begin(old)[0].notes("Both are there.", kind="fact")
     begin(old)
     subprocess.run([GIT, "clone", "-q", old, tmp_path / "clone"], check=True, capture_output=True)
-    told = begin(tmp_path / "clone")[1]
-    assert "Both are there" not in told
-    assert f"memd project merge {old} {tmp_path / 'clone'}" in told
+    assert "Both are there" not in begin(tmp_path / "clone")[1]
 
 
 def test_a_note_for_one_branch_is_told_on_that_branch_alone(begin, tmp_path):

@@ -18,8 +18,7 @@ from memd.injection.learned import SAID_MAX
 from memd.injection.moments import InjectionMoment
 from memd.injection.page import ContextLine, ContextSection
 from memd.models import Authority, EdgeType, EventKind, Kind, NewEvent, SessionRef
-from memd.store import events, links, projects, reviews, summaries, usage
-from memd.store.reviews import Review
+from memd.store import events, links, projects, summaries, usage
 from memd.store.usage import NewInjection
 from tests.indexed_vault import DAY, NOW, IndexedVault
 from tests.tables import every_row
@@ -167,7 +166,6 @@ class Fixture:
         client="test",
         directory=None,
         builder=None,
-        hand_over=None,
         **config,
     ):
         if not self.library.index.loaded:
@@ -175,8 +173,7 @@ class Fixture:
         await self.library.indexer.settle()
         builder = builder or self.make_builder(**config, **({off: False} if off else {}))
         wanted = InjectionMoment(client, session, moment, "E", prompt, directory or "/a", event)
-        more = {"hand_over": hand_over} if hand_over else {}
-        return await builder.build(wanted, recent or RecentInjections({}), explain=explain, **more)
+        return await builder.build(wanted, recent or RecentInjections({}), explain=explain)
 
     def make_builder(self, **config):
         config = InjectConfig(**config)
@@ -1247,55 +1244,6 @@ async def test_a_start_that_was_missed_finds_the_page_that_was_prepared_though_i
     vault.happens("prompt", NOW - HOUR + 1, prompt="Exports are slow, find out why please")
     monkeypatch.delattr(start, "read_candidates")
     assert [one.id for one in (await vault.build(builder=kept, session="s1")).shown] == [rule]
-
-
-async def test_while_a_page_is_written_what_still_holds_of_the_last_one_is_at_hand(vault):
-    """Nothing that was replaced, forgotten, rejected, edited, doubted or overruled since, and nothing that was shown."""
-    noted = {
-        name: vault.put(title, kind=Kind.DECISION, days_ago=1)
-        for name, title in {
-            "kept": "Tides are read from the harbour's own gauge",
-            "replaced": "Gates open at five",
-            "forgotten": "Ferries wait for the mail",
-            "rejected": "Locks are painted green",
-            "edited": "The sluice has two pumps",
-            "doubted": "Barges pass on the left",
-            "outdated": "Exports of the harbour are written to the archive disk",
-            "shown": "Buoys are numbered from the sea",
-        }.items()
-    }
-    says(vault, "The pilots must always call the bridge before they turn.", "Never dredge the basin on a Sunday, the club sails then.")  # fmt: skip
-    kept = vault.make_builder()
-    older = (await vault.build(builder=kept)).text
-    assert all(f"#{number} " in older for number in noted.values())
-    assert "call the bridge" in older
-    assert "dredge" in older
-
-    def supersede(tx, newer):
-        links.supersede(tx, newer_id=newer, older_id=noted["replaced"], rule="r", cosine=None, guard="", at=NOW)  # fmt: skip
-
-    newer = vault.put("Gates open at six", kind=Kind.DECISION)
-    vault.db.write_now(lambda tx: supersede(tx, newer))
-    vault.db.write_now(
-        lambda tx: reviews.put_review(tx, Review(noted["rejected"], "rejected", NOW))
-    )
-    vault.db.write_now(lambda tx: tx.execute("UPDATE summaries SET title = 'The sluice has three pumps' WHERE id = ?", (noted["edited"],)))  # fmt: skip
-    vault.contradicts(vault.put("Barges pass on the right", kind=Kind.DECISION), noted["doubted"])
-    vault.put("Exports of the harbour are now written to the queue", kind=Kind.DECISION)
-    vault.put("Never dredge the basin on a Sunday, the club sails then", kind=Kind.INSTRUCTION)
-    vault.db.write_now(lambda tx: summaries.delete_summary(tx, noted["forgotten"]))
-    vault.happens("session_start", NOW - HOUR, session="late", source="startup")
-    late = vault.db.read_now(lambda tx: projects.session_of_client(tx, "test", "late")).id
-    vault.shown(noted["shown"], NOW, late, "prompt")
-    handed = []
-    told = await vault.build(builder=kept, session="late", hand_over=handed.append)
-    (standing,) = handed
-    assert [one.id for one in standing.shown] == [noted["kept"]]
-    assert standing.text.count("\n- #") == 1
-    assert "the harbour's own gauge" in standing.text
-    assert "call the bridge" in standing.text
-    assert "dredge" not in standing.text
-    assert {noted["kept"], newer} < {one.id for one in told.shown}
 
 
 def test_a_heading_names_a_speaker_only_if_every_line_below_it_is_his():

@@ -25,7 +25,7 @@ class FakeBuilder:
     """Builds a context of memory 1, unless the session has it; may be slow, or fail."""
 
     def __init__(self):
-        self.fails_with, self.gate, self.recent, self.standing = None, None, [], None
+        self.fails_with, self.gate, self.recent = None, None, []
         self.prepared, self.has_prepared = [], anyio.Event()
 
     def begin_draft(self, moment):
@@ -43,10 +43,8 @@ class FakeBuilder:
     async def may_matter(self, _moment):
         return True
 
-    async def build(self, _moment, recent, *, explain=False, draft=None, hand_over=None):  # noqa: ARG002  # as ContextBuilder's
+    async def build(self, _moment, recent, *, explain=False, draft=None):  # noqa: ARG002  # as ContextBuilder's
         self.recent.append(recent)
-        if self.standing is not None and 1 not in recent.shown:
-            hand_over(self.standing)
         if self.gate is not None:
             await self.gate.wait()
         if self.fails_with is not None:
@@ -180,23 +178,6 @@ async def test_a_start_that_was_late_is_told_with_the_next_prompt_and_once(injec
     assert (await injector.tell(replace(PROMPT, session="another"), None)).text is None
     assert (await injector.tell(PROMPT, None)).text == "the text"
     assert (await injector.tell(PROMPT, None)).text is None
-
-
-async def test_a_start_whose_page_is_late_is_told_what_still_holds_of_the_last_one_and_then_the_rest(
-    injector, builder
-):
-    builder.gate = anyio.Event()
-    older = InjectionCandidate(7, Kind.NOTE, "An older one", 1, "Group", True, "pinned")
-    crowded = replace(older, id=8, shown=False, why="no room left")
-    builder.standing = InjectedContext("1 of 2 shown", "an older page", "p", (older, crowded))
-    with anyio.fail_after(60):
-        assert (await injector.offer(START)).text == "an older page"
-    builder.standing = None
-    builder.gate.set()
-    await anyio.wait_all_tasks_blocked()
-    assert (await injector.tell(PROMPT, None)).text == "the text"
-    assert builder.recent[-1].shown.keys() > {7, 8}, "the rest is what the page did not know"
-    assert (await injector.tell(PROMPT, None)).text is None, "the rest is told once"
 
 
 async def test_a_page_that_came_after_its_hook_had_left_is_told_to_the_hook_that_asks_again(
