@@ -1,11 +1,12 @@
 """Injects context into sessions: within a deadline, nothing twice, and without failing the hook.
 
-The context is built in a task of the injector's own, so that the hook can stop waiting at the deadline even
-while a thread is busy. If a start's page is late, it is kept for the session's next prompt. What it needs is searched for while the event is being stored
-(`prepare`); it is chosen, shown and recorded once that is committed (`offer`). One session is handled once at a time, as two hooks of the
-same moment would find the same memories. An injection counts at once in memory, and is written before the
-reply if there is time, so that a crash right after the reply does not repeat it; a power failure may. Injections into a session
-that is not stored (capture is switched off there) are only held in memory.
+The context is built in a task of the injector's own, so that the hook can stop waiting at the deadline even while a
+thread is busy. If a start's page is late, it is kept for the session's next prompt. What it needs is searched for
+while the event is being stored (`prepare`); it is chosen, shown and recorded once that is committed (`offer`). One
+session is handled once at a time, as two hooks of the same moment would find the same memories. An injection counts
+at once in memory, and is written before the reply if there is time, so that a crash right after the reply does not
+repeat it; a power failure may. Injections into a session that is not stored (capture is switched off there) are only
+held in memory.
 
 A start that was not told, because it was late, because its hook had given up or because no daemon ran, is told when that hook
 asks again, or with the session's next prompt. Why a start was told nothing, and what was late, is noted for `memd injected`.

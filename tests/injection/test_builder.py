@@ -1,5 +1,6 @@
 """The injected context: the fence, and what is chosen from a real vault with a real index."""
 
+import itertools
 import re
 import subprocess
 
@@ -344,6 +345,33 @@ async def test_what_touches_the_files_of_this_branch_comes_before_what_is_newer(
     shown = {one.id for one in found.shown}
     assert touched <= shown
     assert other not in shown
+
+
+async def test_a_heading_names_a_day_only_if_lines_below_it_have_it(vault):
+    """With ever more room, ever more of the old decisions stand below the few new ones."""
+    for number in range(3):
+        vault.put(
+            f"Gate {number} opens at {number + 5}", kind=Kind.DECISION, days_ago=1, authority=HIS
+        )
+    for number in range(30):
+        vault.put(
+            f"Gauge {number} is read by crew {number}",
+            kind=Kind.DECISION,
+            days_ago=9,
+            authority=HIS,
+        )
+    named = set()
+    for tokens in range(100, 700, 40):
+        lines = ((await vault.build(tokens=tokens)).text or "").splitlines()
+        heading = next((one for one in lines if one.startswith(start.DECISIONS_HEADING)), "")
+        if day := re.search(r"\d{4}-\d\d-\d\d", heading):
+            below = itertools.takewhile(
+                lambda one: one.startswith("- "), lines[lines.index(heading) + 1 :]
+            )
+            bare = [one for one in below if not re.match(r"- #\d+ \d{4}-", one)]
+            assert len(bare) >= 3, heading
+            named.add(day[0])
+    assert named
 
 
 async def test_what_many_lines_of_a_section_share_stands_once_in_its_heading(vault):
