@@ -60,16 +60,14 @@ def is_later_word(mine: MemoryStanding, other: MemoryStanding) -> bool:
 
 
 def describe_contradiction(mine: MemoryStanding, other: MemoryStanding) -> str:
-    """Describe for one of two memories: `contradicts #9 (agent)`, or `contradicted by the later #7 (told)` if both are the user's word."""
+    """Describe for one of two memories: `contradicts the earlier #9 (agent)`; of two words of the user's the later one contradicts."""
     author = f"{other.author} of the team" if other.author else other.height.speaker
     pinned = ", pinned" if other.pinned_by is not None else ""
-    named = f"#{other.id} ({author}{pinned})"
-    if is_later_word(mine, other):
-        return f"contradicts the earlier {named}"
-    if is_later_word(other, mine):
-        return f"contradicted by the later {named}"
     is_greater = (mine.rank, mine.at, mine.id) > (other.rank, other.at, other.id)
-    return f"{'contradicts' if is_greater else 'contradicted by'} {named}"
+    contradicts = is_later_word(mine, other) or (is_greater and not is_later_word(other, mine))
+    when = "" if mine.at == other.at else "earlier " if mine.at > other.at else "later "
+    named = f"the {when}#{other.id}" if when else f"#{other.id}"
+    return f"{'contradicts' if contradicts else 'contradicted by'} {named} ({author}{pinned})"
 
 
 # ── Where a statement holds ──────────────────────────────────────────────────────────────────────

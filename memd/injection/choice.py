@@ -18,8 +18,8 @@ from dataclasses import dataclass, field, replace
 from memd.belief.claims import statement_text
 from memd.belief.compare import compare
 from memd.belief.decide import VALUE_KINDS, are_twins
-from memd.belief.notes import show_said
-from memd.models import CLOCK_SKEW_MAX_MS, Authority, Kind
+from memd.belief.notes import show_said, split_note
+from memd.models import CLOCK_SKEW_MAX_MS, UNPROVED_MARK, Authority, Kind
 from memd.store.types import ContextCandidate
 from memd.text import content_stems, normalised, one_line, split_sentences
 
@@ -38,6 +38,8 @@ LINES_MAX = 20
 _VOICE_SHARE = 0.7
 """What an authority may take of the room that greater ones left, while a lesser one has something to say."""
 _TEAMMATES_AUTHORITY = (Authority.AGENT_CALL + Authority.USER_TOLD) / 2
+_QUOTED_AUTHORITY = Authority.USER_TOLD - 1
+"""Of a refused note, which is told by the sentence of the user's that it quotes: it may be what ends a note that was proved."""
 _RULE_KINDS = {Kind.INSTRUCTION, Kind.PREFERENCE}
 _STATEMENT_KINDS = VALUE_KINDS | {Kind.TASK}
 _NEAR_JACCARD = 0.8
@@ -346,11 +348,11 @@ class _TokenBudget:
 def _fill_standing(
     queues: Sequence[_GroupQueue], room: _TokenBudget, reserved: int, now: int
 ) -> None:
-    """Show what stands: what the user typed, entered or proved first, then what only others say."""
+    """Show what stands: what the user typed, entered, proved or was quoted with first, then what only others say."""
     waiting = [(one, queue) for queue in queues for one in queue.waiting]
     waiting.sort(key=lambda pair: _rank_standing(pair[0], now))
     waiting = _follow_contradictions(waiting)
-    own = [pair for pair in waiting if _shown_authority(pair[0]) >= Authority.USER_TOLD]
+    own = [pair for pair in waiting if _shown_authority(pair[0]) >= _QUOTED_AUTHORITY]
     _fill_voices(own, room, reserved)
     _fill_voices([pair for pair in waiting if pair not in own], room, reserved)
 
@@ -397,7 +399,14 @@ def _shown_authority(one: ContextCandidate) -> float:
     """Return the authority it is shown under: a pin, the user's words, their echo in a note, a teammate's, an agent's."""
     if one.is_pinned_by_user:
         return float(Authority.USER_HAND + 1)
+    if is_told_by_his_words(one):
+        return float(_QUOTED_AUTHORITY)
     return min(float(one.authority), _TEAMMATES_AUTHORITY) if one.author else float(one.authority)
+
+
+def is_told_by_his_words(one: ContextCandidate) -> bool:
+    """Return whether a line is the sentence of the user's that a refused note quotes."""
+    return UNPROVED_MARK in one.body and bool(split_note(one.body).heard)
 
 
 def _follow_contradictions(

@@ -6,10 +6,9 @@ nothing is concluded from it: words on the same matter that likely ended somethi
 
 import functools
 import itertools
-import math
 import re
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 
 from memd.belief.claims import parse_claims
@@ -21,22 +20,11 @@ from memd.distill.assertions import read_sentence
 from memd.distill.own_words import VERBS, OwnSentence, read_beginning, read_own_sentences
 from memd.distill.text import asks_by_mark
 from memd.distill.vetoes import SPEECH, is_for_this_time, is_ironic
-from memd.injection.learned import (
-    PROMPT_CHARACTERS_MAX,
-    SAID_CHARACTERS_MAX,
-    SaidSentence,
-    is_told,
-    quote_own,
-)
+from memd.injection.learned import PROMPT_CHARACTERS_MAX, SaidSentence, quote_own
 from memd.languages import detect_question_languages, detect_text_languages, is_function_word
 from memd.machine_text import is_machine_text
-from memd.text import fold, is_stop_word, normalised, one_line, stem, terms, words
+from memd.text import fold, is_stop_word, normalised, one_line, split_identifier, stem, terms, words
 
-ENDING_MAX = 4
-"""Sentences that a start tells of what may have ended something."""
-_RECENCY = 0.25
-"""How much less likely, in the logarithm of the odds, for each e-fold of prompts that came after it: it stays until it is noted."""
-_PROMPTS_MAX = 100
 _VAULTS_CACHED, _PROMPTS_CACHED, _TEXTS_CACHED = 4, 1_600, 1_024
 _RARE_SHARE, _RARE_MIN = 0.05, 3
 """A word that more of the prompts have names no matter."""
@@ -261,40 +249,6 @@ def _ends_another(text: str, later: str) -> bool:
     return _sum_shared(_name_main_matter(text), ended) < _MATTER_MIN
 
 
-def choose_ending(
-    prompts: Iterable[SaidSentence], standing: Iterable[tuple[str, int]], known: Sequence[str]
-) -> tuple[SaidSentence, ...]:
-    """Choose what likely ended one of the titles that stand, each with its time, from these prompts, latest first.
-
-    It shares a word with that one, and is not known yet; the likeliest come first.
-    """
-    titles: dict[str, set[tuple[str, int]]] = defaultdict(set)
-    for title, at in standing:
-        for term in name_matter(title):
-            titles[term].add((title, at))
-    since = min((at for each in titles.values() for _, at in each), default=math.inf)
-    later = (one for one in prompts if one.at > since)
-    rated = []
-    for place, one in enumerate(itertools.islice(later, _PROMPTS_MAX)):
-        odds, text = max(_rate_parts(one, titles), default=(-math.inf, ""))
-        if odds >= _ENDED_MIN and not is_told(text, known):
-            found = replace(one, text=one_line(text, SAID_CHARACTERS_MAX), may_end=True)
-            rated.append((odds - _RECENCY * math.log1p(place), found))
-    rated.sort(key=lambda pair: -pair[0])
-    return tuple(one for _, one in rated)
-
-
-def _rate_parts(
-    prompt: SaidSentence, titles: Mapping[str, Collection[tuple[str, int]]]
-) -> Iterator[tuple[float, str]]:
-    """Yield the odds that a part of a prompt ended an earlier title of those that have one of its words, and the part."""
-    for part, matter in _read_parts(prompt.text):
-        about = {title for term in matter for title, at in titles.get(term, ()) if at < prompt.at}
-        odds = max((rate_ended(title, part) for title in about), default=-math.inf)
-        if odds >= _ENDED_MIN and not all(_ends_another(title, part) for title in about):
-            yield odds, part
-
-
 # ── What a statement is about ────────────────────────────────────────────────────────────────────
 
 
@@ -316,7 +270,10 @@ def name_matter(text: str) -> Mapping[str, float]:
         if is_empty or len(folded) == 1 or _NUMBER.match(folded) or stem(folded) in _LIGHT:
             continue
         weight = _VERB_WEIGHT if stem(folded) in _VERB_STEMS else 1.0
-        found |= {term: max(weight, found.get(term, 0)) for term in terms(token)}
+        parts = terms(token)
+        if token.isascii() and len(split_identifier(token)) > 1:
+            weight /= len(parts)  # an identifier is one word, though its parts are found alone
+        found |= {term: max(weight, found.get(term, 0)) for term in parts}
     return found
 
 

@@ -7,7 +7,7 @@ they do on people who were left out.
 import math
 import re
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from memd.belief.ending import rate_standing
 from memd.belief.polarity import has_negation
@@ -26,8 +26,6 @@ PROMPT_CHARACTERS_MAX = 3_000
 """A longer prompt is mostly pasted, and takes long to read."""
 _SHORT_WORDS, _LONG_WORDS = 4, 40
 """Words of a sentence that says next to nothing, and of one that tells a story."""
-SURE_MIN = -1.4
-"""How a sentence is rated at least that is told beside earlier work: of these one in seven was wanted, of the others one in 25."""
 LIKELY_MIN = -2.7
 """How a sentence is rated at least that is told, whenever it was said."""
 WORDS_WEIGHT = 0.5
@@ -56,10 +54,6 @@ class SaidSentence:
     session_id: int = 0
     before: tuple[str, int] | None = None
     """What he said of the same matter before, and when; perhaps it holds no longer."""
-    may_end: bool = False
-    """Whether it is told because it may have ended something that stood."""
-    odds: float = field(default=0.0, compare=False)
-    """The logarithm of the odds that it is meant to hold, where that was rated."""
 
 
 def measure_sentence(text: str, number: int, count: int) -> dict[str, float]:
@@ -124,7 +118,7 @@ def choose_said(
                 continue
             likely = rate_sentence(text, number, len(own))
             rating = likely - recency * math.log1p(len(rated)) if likely >= least else -math.inf
-            rated[key] = rating, replace(one, text=text, odds=likely), own, number
+            rated[key] = rating, replace(one, text=text), own, number
     chosen: list[SaidSentence] = []
     for rating, one, spoken, number in sorted(rated.values(), key=lambda row: -row[0]):
         if len(chosen) == limit or rating == -math.inf:

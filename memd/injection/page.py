@@ -24,7 +24,7 @@ from memd.capture import clients
 from memd.capture.redact.blocks import INJECTED_CLOSING, INJECTED_OPENING, INJECTED_TAG
 from memd.injection import choice
 from memd.injection.choice import LINES_MAX, CandidateChoice, CandidateGroup
-from memd.injection.learned import SAID_CHARACTERS_MAX, SURE_MIN, SaidSentence, is_told
+from memd.injection.learned import SAID_CHARACTERS_MAX, SaidSentence, is_told
 from memd.injection.lines import TITLE_CHARACTERS, cut_line, drop_project, shorten_sentence
 from memd.injection.moments import InjectedContext, InjectionCandidate
 from memd.injection.origins import OriginReader, choose_told, shorten_name, tell_remark
@@ -158,10 +158,9 @@ def write_heading(name: str, shared: tuple[str, str]) -> str:
 
 
 def format_said(said: SaidSentence) -> str:
-    """A sentence of the user's own, verbatim, as one line; behind it what he had said before, or what it may have done."""
-    ends = "; may end something above" if said.may_end else ""
+    """A sentence of the user's own, verbatim, as one line; behind it what he had said before."""
     quotes = [
-        f"“{clean_text(text, SAID_CHARACTERS_MAX)}” ({format_day(at)}{ends})"
+        f"“{clean_text(text, SAID_CHARACTERS_MAX)}” ({format_day(at)})"
         for text, at in ((said.text, said.at), *([said.before] if said.before else []))
     ]
     return f"- {', perhaps instead of '.join(quotes)}"
@@ -268,10 +267,6 @@ _OWN_SHARE = 0.4
 """Of the room, for what the user said in this very session."""
 _SAID_SHARE = 0.6
 """Of the room, kept for what the user said lately as far as the chosen memories leave it: before their lines are told whole."""
-_ENDED_SHARE = 0.15
-"""Of the room, kept for what may have ended a memory before any memory is chosen: two lines or so. Half of them are wrong."""
-_BRIEF_SHARE = 0.9
-"""Of the room for what was said lately, what brief lines and the sentences that are not sure take together."""
 _SAID_FIRST = 3
 """Sentences, the likeliest, that come before brief lines: of these one in six was wanted, of later ones one in 25, of the lines one in
 seven."""
@@ -354,14 +349,9 @@ class _ToldPage:
             one.id: group.name for group in reversed(found.groups) for one in group.candidates
         }
         self._own = fit_said(found.own, int(self._capacity * _OWN_SHARE))
-        room = self._capacity - measure_said([line for _, line in self._own])
-        self._said_room = int(room * _SAID_SHARE)
-        ended = [one for one in found.said if one.may_end]
-        # What may have ended a memory that is told stands with it.
-        self._ended = self._measure_fit(ended, int(room * _ENDED_SHARE))
-        first = found.said[: len(ended) + _SAID_FIRST]
-        self._spared = self._measure_fit(first, self._said_room) - self._ended
-        self._room = room - self._ended
+        self._room = self._capacity - measure_said([line for _, line in self._own])
+        self._said_room = int(self._room * _SAID_SHARE)
+        self._spared = self._measure_fit(found.said[:_SAID_FIRST], self._said_room)
 
     def _find_shared(
         self, lines: Iterable[tuple[ContextCandidate, str]]
@@ -409,12 +399,7 @@ class _ToldPage:
         headings = sum(map(self._price_heading, {self._group_of[card.id] for card in cards}))
         short = {card.id: self._price(card, _WIDTH_SHORT) for card in cards}
         brief = {number for number in short if self._group_of[number] in self._brief}
-        free = self._room - headings - sum(short.values()) + self._ended
-        if brief:
-            # Sure sentences keep their room; the others share what brief lines leave of theirs.
-            sure = self._measure_fit(self._list_sure(), free)
-            shared = int(self._said_room * _BRIEF_SHARE) - sum(map(short.__getitem__, brief))
-            free = min(free, max(sure, shared))
+        free = self._room - headings - sum(short.values())
         said = self._measure_fit(self._found.said, min(self._said_room, free))
         left = free - said
         lines = {}
@@ -425,10 +410,6 @@ class _ToldPage:
             width = TITLE_CHARACTERS if has_room else _WIDTH_SHORT
             lines[card.id] = self._write_line(card, width)
         return lines, left + said
-
-    def _list_sure(self) -> list[SaidSentence]:
-        """List what the user said lately that is told beside brief lines, whatever these take."""
-        return [one for one in self._found.said if one.may_end or one.odds >= SURE_MIN]
 
     def write(
         self, choices: Sequence[CandidateChoice], refused: Sequence[CandidateChoice]
@@ -452,12 +433,8 @@ class _ToldPage:
         )
         shown = [f"{one.title} {one.note}" for section in sections for one in section.lines]
         own = tuple(line for text, line in self._own if not is_told(text, shown))
-        late = found.said
-        if any(one.group in self._brief for one in chosen):
-            sure = self._list_sure()
-            late = (*sure, *(one for one in late if one not in sure))
-        new = (one for one in late if not is_told(one.text, [*shown, *own]))
-        said = [line for _, line in fit_said(new, room)[: max(0, LINES_MAX - len(shown))]]
+        new = (one for one in found.said if not is_told(one.text, [*shown, *own]))
+        said = [line for _, line in fit_said(new, room)]
         if not (shown or own or said):
             reason = "nothing new is known" if candidates else _NOTHING_KNOWN
             return InjectedContext(reason, None, name, candidates)

@@ -14,10 +14,10 @@ from memd.belief.rejections import find_replacing, read_replaced
 from memd.belief.standing import PREFIX
 from memd.distill.body import ASKED
 from memd.injection import spoken
-from memd.injection.choice import CandidateGroup
+from memd.injection.choice import CandidateGroup, is_told_by_his_words
 from memd.injection.later import LaterWords, find_later, read_later_words
 from memd.injection.learned import SaidSentence
-from memd.models import UNPROVED_MARK, Authority, Kind, Summary
+from memd.models import Authority, Kind, Summary
 from memd.recall.types import Answer, Hit, Why
 from memd.store import events, projects, reviews, session_context
 from memd.store.database import Connection, Database
@@ -87,11 +87,6 @@ def is_followed(one: Summary | ContextCandidate) -> bool:
     return one.authority >= Authority.USER_TOLD and one.kind in STANDING_KINDS
 
 
-def _is_told_by_his_words(one: ContextCandidate) -> bool:
-    """Return whether a line is the sentence of the user's that a refused note quotes."""
-    return UNPROVED_MARK in one.body and bool(split_note(one.body).heard)
-
-
 def find_since(
     tx: Connection, one: Summary | ContextCandidate, said: LaterWords, stated: Stated
 ) -> Since | None:
@@ -131,7 +126,7 @@ def tell_since(
     ids = {one.id for one in own}
 
     def tell(one: ContextCandidate) -> ContextCandidate:
-        if one.id not in ids or not (is_followed(one) or _is_told_by_his_words(one)):
+        if one.id not in ids or not (is_followed(one) or is_told_by_his_words(one)):
             return one
         if one.caveat:
             since = _find_contradicting_words(tx, one, said, now)

@@ -12,7 +12,7 @@ and what it left open; after a compaction also what had been injected before.
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
-from itertools import chain, filterfalse, islice
+from itertools import chain, filterfalse
 from typing import Literal
 
 from memd.belief.changes import StandingStatement, find_corrections, find_outdated
@@ -22,13 +22,13 @@ from memd.distill.proof.reopening import leave_passed
 from memd.distill.proving import find_upheld
 from memd.injection import lines, spoken
 from memd.injection.choice import DAY_MS, CandidateChoice, CandidateGroup
-from memd.injection.later import ENDING_MAX, choose_ending, read_later_words
-from memd.injection.learned import SAID_MAX, SaidSentence, is_told
+from memd.injection.later import read_later_words
+from memd.injection.learned import SAID_MAX, SaidSentence
 from memd.injection.moments import STARTS
 from memd.injection.since import STANDING_KINDS, is_followed, tell_since
 from memd.injection.working_tree import NO_GUIDES, Guides
 from memd.models import GLOBAL_PROJECT, RULE_KINDS, Authority, Kind, Project, Session, Summary
-from memd.store import events, judgments, projects, reviews, session_context, usage
+from memd.store import events, judgments, projects, session_context, usage
 from memd.store.database import Connection
 from memd.store.types import ContextCandidate, MemoryStanding
 from memd.text import unique
@@ -226,47 +226,15 @@ def read_candidates(
     own = _read_own_words(tx, here, allowed, moment, now) if moment in ("compact", "resume") else ()
     late, own = (tuple(one for one in some if not guides.say(one.text)) for some in (late, own))
     stands = any(one.kind in STANDING_KINDS for group in allowed for one in group.candidates)
-    if is_first and here.project is not None and (late or stands):
-        typed = prompts or ()
-        ended = _choose_ending(tx, here.project.id, typed, allowed, left_out)
-        ended = tuple(one for one in ended if not guides.say(one.text))
-        said = read_later_words(typed)
+    if is_first and here.project and (late or stands):
+        said = read_later_words(prompts or ())
         allowed = tell_since(tx, here.project.id, said, allowed, now)
-        late = spoken.follow_later(tx, late, said, here.project.id) if late else late
-        late = _join_said(ended, late, allowed)
+        late = spoken.follow_later(tx, late, said, here.project.id)[:room]
     allowed = tuple(
         lines.drop_spoken(one, late) if one.name in (WORK_HEADING, DONE_HEADING) else one
         for one in allowed
     )
     return SessionCandidates(allowed, left_out, prompts, late, own)
-
-
-def _choose_ending(
-    tx: Connection,
-    project_id: int,
-    typed: Sequence[SaidSentence],
-    groups: Sequence[CandidateGroup],
-    left_out: Sequence[CandidateChoice],
-) -> tuple[SaidSentence, ...]:
-    """Choose what the user typed that may have ended something that stands here and is older."""
-    stand = [one for group in groups for one in group.candidates if one.kind in STANDING_KINDS]
-    stated = [(one.title, reviews.read_stated_at(tx, one.id, one.at)) for one in stand]
-    unfit = [one.candidate for one in left_out if one.candidate.kind in STANDING_KINDS]
-    known = [f"{one.title} {one.body}" for one in (*stand, *unfit)]
-    chosen = choose_ending(typed, stated, known)
-    return spoken.leave_rejected(tx, chosen, project_id)
-
-
-def _join_said(
-    ended: Sequence[SaidSentence], late: Sequence[SaidSentence], groups: Sequence[CandidateGroup]
-) -> tuple[SaidSentence, ...]:
-    """Join what may have ended something, unless it is told behind that already, and what else was said lately, as it has room."""
-    told = [one.caveat for group in groups for one in group.candidates if one.caveat]
-    told += [one.text for one in late if one.before is not None]
-    first = [one for one in ended if not is_told(one.text, told)][:ENDING_MAX]
-    texts = [one.text for one in first]
-    rest = (one for one in late if not is_told(one.text, texts))
-    return (*first, *islice(rest, max(0, _count_said(groups) - len(first))))
 
 
 def _limit_done(group: CandidateGroup, room: int) -> CandidateGroup:

@@ -186,7 +186,7 @@ class Hit:
     alike: tuple[int, ...] = ()
     """Memories that stood behind it and say the same: at least two, or they are hits of their own."""
     contradiction: str | None = None
-    """In words, what says otherwise: `contradicted by #7 (user, pinned)`."""
+    """In words, what says otherwise: `contradicted by the earlier #7 (user, pinned)`."""
     said_since: str | None = None
     """In words, what its speaker said or stated since that may have put it out of force: `he said since: “…”`."""
 

@@ -45,8 +45,8 @@ async def ask(daemon, query, **arguments):
 async def test_the_users_pinned_word_stands_before_an_agents_that_matches_better(opposed, query):
     first, then = await ask(opposed, query, explain=True)
     assert (first["id"], then["id"]) == (1, 2)
-    assert first["contradiction"] == "contradicts #2 (agent)"
-    assert then["contradiction"] == "contradicted by #1 (user, pinned)"
+    assert first["contradiction"] == "contradicts the later #2 (agent)"
+    assert then["contradiction"] == "contradicted by the earlier #1 (user, pinned)"
     assert (first["contradicted_by"], then["contradicted_by"]) == ([2], [1])
     assert first["score"] >= then["score"]
 

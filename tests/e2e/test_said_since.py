@@ -203,7 +203,6 @@ def test_what_the_user_keeps_in_a_review_holds_until_later_words(says, call, sin
     assert since("may I repaint the carousel horses?") == []
     told = call("memd/context")["text"]
     assert "he said since" not in told
-    assert "may end something above" not in told
     again = "the carousel horses may be repainted after all, the paint came"
     says(again)
     assert since("may I repaint the carousel horses?") == [f"he said since: “{again}”"]
@@ -250,7 +249,7 @@ def test_a_refused_note_against_an_older_one_tells_what_he_said_to_the_value(
     new = agent_notes(session, text=text, kind="fact", quote=quote, replaces=[old["id"]])
     assert new["unproved"]
     line = next(one for one in call("memd/context")["text"].splitlines() if typed[:-1] in one)
-    assert f"he said since: “{said}”; contradicts #{new['id']} (agent)" in line
+    assert f"he said since: “{said}”; contradicts the later #{new['id']} (agent)" in line
 
 
 # ── What he typed later, beside a first hit that is his word ───────────────────────────────────────

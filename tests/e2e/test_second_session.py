@@ -124,34 +124,6 @@ def test_reports_that_were_dealt_with_and_answers_of_a_few_words_are_not_told(be
     assert "totals are not shown" not in said
 
 
-def test_what_may_have_ended_something_that_stands_is_told_until_it_is_noted(begin):
-    session, _ = begin()
-    session.asks(
-        "We decided to host the registry, the mirror, the wiki, the forum and the mail at Hetzner because it is cheap."
-    )
-    session.ends("Noted.")
-    for prompt in (
-        "everything sits at the university since monday, hetzner got too slow for us",
-        "Make the header blue instead of green.",
-        "can you remove the unused import",
-    ):
-        session, _ = begin()
-        session.asks(prompt)
-        session.ends("I have not begun.")
-    for topic in ("linter", "formatter", "spelling", "importer"):
-        work(begin, "next one", f"The {topic} is new.", commit=f"Update the {topic}")
-    session, told = begin()
-    assert "Host the registry, the mirror, the wiki, the forum and the mail at Hetzner" in told
-    ended = [line for line in told.splitlines() if "may end something above" in line]
-    assert len(ended) == 1
-    assert "everything sits at the university since monday" in ended[0]
-    session.asks(
-        "Remember that everything sits at the university since Monday, Hetzner got too slow."
-    )
-    session.ends("Noted.")
-    assert "may end something above" not in begin()[1]
-
-
 def test_what_the_next_prompt_takes_back_is_told_with_that_prompt(begin):
     session, _ = begin()
     for rule, after in (

@@ -671,7 +671,7 @@ async def test_what_a_form_of_words_kept_takes_no_room_of_what_it_did_not(vault)
         vault.put(rule, kind=Kind.INSTRUCTION, authority=HIS, episode="s:1")
     says(vault, *(f"Subject {n} has to be written as {n * 7919} in the letters." for n in range(30)), *(f"{rule}." for rule in rules))  # fmt: skip
     told = (await vault.build()).text.splitlines()
-    assert sum(line.startswith("- “Subject") for line in told) == LINES_MAX - len(rules)
+    assert sum(line.startswith("- “Subject") for line in told) == SAID_MAX
 
 
 async def test_a_long_paste_between_keeps_what_was_said_before_it(vault):
