@@ -52,8 +52,8 @@ class SaidSentence:
     text: str
     at: int
     session_id: int = 0
-    before: tuple[str, int] | None = None
-    """What he said of the same matter before, and when; perhaps it holds no longer."""
+    before: tuple[tuple[str, int], ...] = ()
+    """What he said of the same matter before, and when, likeliest first; perhaps it holds no longer."""
 
 
 def measure_sentence(text: str, number: int, count: int) -> dict[str, float]:

@@ -564,7 +564,19 @@ def _tells_work(one: ContextCandidate) -> bool:
         and not said.endswith("…")
         and not _is_open(said)
     )
-    return is_whole and stands_alone(said) and not _ADDRESS.search(_CODE.sub(" ", said))
+    is_of_files = _names_files_alone(one.title, one.edited)
+    return (
+        is_whole
+        and not is_of_files
+        and stands_alone(said)
+        and not _ADDRESS.search(_CODE.sub(" ", said))
+    )
+
+
+def _names_files_alone(title: str, edited: Sequence[str]) -> bool:
+    """Return whether a title has nothing but the files that were changed, which git tells as well."""
+    names = title.removeprefix("Changed ").split(", ")
+    return names != [title] and all(any(path.endswith(name) for path in edited) for name in names)
 
 
 def _why_stale(one: ContextCandidate, last: Sequence[int | None]) -> str | None:

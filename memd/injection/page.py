@@ -161,7 +161,7 @@ def format_said(said: SaidSentence) -> str:
     """A sentence of the user's own, verbatim, as one line; behind it what he had said before."""
     quotes = [
         f"“{clean_text(text, SAID_CHARACTERS_MAX)}” ({format_day(at)})"
-        for text, at in ((said.text, said.at), *([said.before] if said.before else []))
+        for text, at in ((said.text, said.at), *said.before)
     ]
     return f"- {', perhaps instead of '.join(quotes)}"
 

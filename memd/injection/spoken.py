@@ -140,14 +140,14 @@ def follow_later(
     for one in said:
         new = find_otherwise(one, later) or find_later(one.text, one.at, later)
         new = new or find_later(one.text, one.at, own)
-        is_taken = new is not None and new.text in found and found[new.text].before is not None
-        if new is None or is_taken or not leave_rejected(tx, [new], project_id):
+        if new is None or not leave_rejected(tx, [new], project_id):
             found.setdefault(one.text, one)
-        elif changes_sentence(one.text, new.text):
-            found[new.text] = new
-        else:
-            found[new.text] = replace(new, before=(one.text, one.at))
-    joined = [one.text for one in found.values() if one.before is not None]
+            continue
+        before = found[new.text].before if new.text in found else ()
+        if not changes_sentence(one.text, new.text):
+            before = (*before, (one.text, one.at))
+        found[new.text] = replace(new, before=before)
+    joined = [one.text for one in found.values() if one.before]
     ranks = {text: rank for rank, text in enumerate(found)}
 
     def rank_best(one: SaidSentence) -> int:
@@ -155,9 +155,7 @@ def follow_later(
         return min(rank for text, rank in ranks.items() if text in one.text)
 
     kept = (
-        one
-        for one in found.values()
-        if one.before is not None or not any(one.text in text for text in joined)
+        one for one in found.values() if one.before or not any(one.text in text for text in joined)
     )
     return tuple(sorted(kept, key=rank_best))
 

@@ -328,3 +328,9 @@ def test_a_title_of_one_word_and_what_was_redacted_are_not_told():
         1: "it says nothing without what was said before it",
         3: "a part of it is private",
     }
+
+
+def test_work_that_only_names_its_files_is_not_told():
+    bare = make_candidate(1, "Changed src/wdg.c, Makefile", edited=("/p/src/wdg.c", "/p/Makefile"))
+    told = make_candidate(2, "Changed the sessions tree so that it opens at once", edited=("/p/tree.c",), ago=1)  # fmt: skip
+    assert faults(bare, told) == {1: "it says nothing without what was said before it"}
