@@ -608,13 +608,13 @@ async def test_what_may_have_ended_something_takes_no_room_from_all_that_stands_
 
 
 async def test_of_sentences_on_one_matter_the_latest_is_told_with_the_earlier(vault):
-    typed(vault, 12, "All logging goes through structlog.")
+    typed(vault, 12, "Use structlog in the workers too, Datadog wants its logging.")
     typed(vault, 9, "Use structlog for logging in this repo, not the stdlib logging module.")
     typed(vault, 3, "We're going back to stdlib logging, structlog broke the Datadog parser.")
     (line,) = (one for one in (await vault.build()).text.splitlines() if "structlog" in one)
     assert line.startswith("- “We're going back to stdlib logging")
     assert "perhaps instead of “Use structlog" in line
-    assert "perhaps instead of “All logging goes" in line
+    assert "perhaps instead of “Use structlog in the workers" in line
 
 
 @pytest.mark.parametrize(
