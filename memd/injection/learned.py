@@ -18,8 +18,8 @@ from memd.machine_text import is_machine_text
 from memd.patterns import read_weights, weigh
 from memd.text import content_stems, normalised, split_sentences, words
 
-SAID_MAX = 17
-"""Sentences that are shown where nothing was noted: with three lines of work, as many as a start has."""
+SAID_MAX = 24
+"""Sentences that are shown where nothing was noted, as far as the tokens go; each note takes the place of one."""
 SAID_CHARACTERS_MAX = 240
 _CHARACTERS_MIN = 12
 PROMPT_CHARACTERS_MAX = 3_000
