@@ -147,3 +147,21 @@ def test_a_long_message_of_one_thing_is_read_once(piece):
     own = own_words.read_own_sentences(message)
     for sentence in own_words.select_assertions(own):
         assertions.read_sentence(sentence)
+
+
+@every_row(
+    ("line", "is_own"),
+    [
+        ("timeout = 30s everywhere, dont raise it", True),
+        ("branch = ticket no + slug, always", True),
+        ("port = 8443 überall, nie ändern", True),
+        ("REDIS_URL = redis://x", False),
+        ("pool = make_pool(size, on error)", False),
+        ("hosts = alpha, beta, gamma", False),
+        ("signature = Mit freundlichen Grüßen", False),
+        ("last = nil, -- the prompt of the last reply", False),
+        ("about = 'A small tool, for all of us'", False),
+    ],
+)
+def test_a_setting_with_prose_behind_its_value_is_said_and_not_pasted(line, is_own):
+    assert said(line) == ([line] if is_own else [])
