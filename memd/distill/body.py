@@ -8,6 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from itertools import islice
 
+from memd.belief import polarity
 from memd.distill import offers
 from memd.distill import text as sentences
 from memd.distill.episodes import EpisodeContext, Refusal, ShellCommand, Story
@@ -16,7 +17,7 @@ from memd.distill.vetoes import SPEECH
 from memd.distill.work import Work, leaves_untold_work, list_moved_files, was_not_done
 from memd.machine_text import read_plan
 from memd.models import COMMITTED, SettingChange
-from memd.text import content_stems, one_line, unique
+from memd.text import content_stems, fold, one_line, unique, words
 
 _FILES_MAX, _COMMANDS_MAX, _TOLD_MAX, _SETTINGS_MAX, _QUESTIONS_MAX, _OPEN_MAX = 20, 4, 3, 8, 12, 3
 ASKED = "Asked: "
@@ -160,14 +161,24 @@ def _join_prompts(story: Story) -> str:
 
 
 def find_answered(story: Story, heard: str) -> str:
-    """Find what a prompt of a few words answers: the option that it takes, else the last sentence before it; maybe empty."""
+    """Find what a prompt of a few words answers: the option that it takes, else the last sentence before it; maybe empty.
+
+    It answers a question, or else agrees or points back: “ci is red” and “commit” say nothing of the sentence before them.
+    """
     if not heard or not sentences.is_short(story.prompt):
         return ""
     if taken := offers.find_taken(story.prompt, heard):
         return taken
     heard = _DIRECTIVES.sub("", heard[-2_000:])
     told = [s.text for s in sentences.read_statements(heard) if s.text[:1] != "<"]
-    return one_line(told[-1], _LINE) if told else ""
+    is_answer = bool(told) and (sentences.asks_by_mark(told[-1]) or _points_back(story.prompt))
+    return one_line(told[-1], _LINE) if is_answer else ""
+
+
+def _points_back(prompt: str) -> bool:
+    """Return whether a prompt only agrees, or has a word for what was said before it."""
+    agrees = polarity.is_small_talk(prompt) or polarity.is_assent(prompt)
+    return agrees or not polarity.ANAPHORS.isdisjoint(map(fold, words(prompt)))
 
 
 def _find_analyses(story: Story) -> list[str]:

@@ -219,6 +219,27 @@ def test_a_few_words_are_told_with_the_sentence_that_they_answer_and_no_mark_of_
     assert "That is: Shall I sort them?" in body
 
 
+@every_row(
+    ("prompt", "heard", "is_answer"),
+    [
+        ("yes please rename it", "The folder keeps old logs, which I'd rename.", True),
+        ("go ahead", "I could add a retry to the upload.", True),
+        ("mach das", "Ich würde den Index noch anlegen.", True),
+        ("fix both", "Two quays have no crane.", True),
+        ("in the ledger", "Where shall I keep them?", True),
+        ("ci is red", "Invoices are kept for six years.", False),
+        ("prices in cents", "The mail goes out through Postmark.", False),
+        ("Lampe wieder dunkel", "Noch drei Wochen.", False),
+        ("commit", "No full test suite run, docs only.", False),
+    ],
+)
+def test_a_few_words_explain_themselves_by_the_sentence_before_them_only_where_they_answer_it(
+    prompt, heard, is_answer
+):
+    body = draft(prompt, "They are sorted.", EDIT, heard=heard).body
+    assert (f"That is: {heard}".rstrip(".") in body) is is_answer
+
+
 def test_one_version_that_is_raised_in_several_files_is_told_once():
     raised = [
         make_event("tool_result", id=n, tool_name="Edit", tool_input={
