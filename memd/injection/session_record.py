@@ -250,7 +250,9 @@ def _read_pasted(prompt: str, order: float, record: SessionRecord) -> None:
 def _add_written_code(given: Any, order: float, record: SessionRecord) -> None:
     path = next((text for key, text in list_strings(given) if key in _PATH_KEYS), "")
     name = path.rpartition("/")[2]
-    if "." in name and name.rpartition(".")[2].lower() not in _PROSE_SUFFIXES:
+    _, dot, suffix = name.lower().rpartition(".")
+    # Makefile, Dockerfile, Gemfile; but neither README nor a script.
+    if suffix not in _PROSE_SUFFIXES if dot else suffix.endswith("file"):
         for key, text in list_strings(given):
             if key not in _PATH_KEYS and not key.startswith("old"):
                 record.code.add(order, text)

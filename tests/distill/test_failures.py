@@ -161,6 +161,51 @@ def test_of_a_call_that_was_refused_the_way_that_worked_is_told(refused, error, 
         assert remember(*steps, prompt=prompt)[1] == []
 
 
+MODULE = "Error: The module 'sqlite.node' was compiled against a different Node.js version"
+
+
+@every_row(
+    ("failed", "error", "worked"),
+    [
+        ("npm test", MODULE, "npm rebuild sqlite && npm test"),
+        ("pytest", "ModuleNotFoundError: No module named 'shop'", "pip install -e . && pytest -q"),
+        ("./gradlew build", "error: invalid source release: 21", "JAVA_HOME=/opt/jdk-21 ./gradlew build"),
+        ("npm test", "FATAL ERROR: heap out of memory", "export NODE_OPTIONS=--max-old-space-size=4096 && npm test"),
+        ("npm ci", "npm ERR! code ERESOLVE", "npm ci --legacy-peer-deps"),
+    ],
+)  # fmt: skip
+def test_a_fix_in_the_line_that_passes_is_told_as_the_way_that_worked(failed, error, worked):
+    steps = runs(failed, 2, f"Exit code 1\n{error}"), runs(worked, 3)
+    assert tell(*steps) == [f"Error: {error}", f"Fix: worked as `{worked}`"]
+    denied = "It still fails with the same error."
+    assert f"Fix: worked as `{worked}`" not in tell(*steps, answer=denied)
+
+
+@every_row(
+    ("failed", "error", "passed"),
+    [
+        ("npm test", MODULE, "npm test"),
+        ("npm test", MODULE, "cd /p && npm test"),
+        ("npm test", MODULE, "git stash && npm test"),
+        ("npm test", MODULE, "npm test && npm publish"),
+        ("npm test", MODULE, "SKIP_DATABASE=1 npm test"),
+        ("npm test", MODULE, "npm test -- --only-unit"),
+        ("mypy .", "error: bad type", "MYPYPATH=stubs mypy ."),
+        ("npm ci", "npm ERR! code ERESOLVE", "npm ci --dry-run"),
+        ("npm ci", "npm ERR! code ERESOLVE", "npm ci --help"),
+        ("git push", "fatal: the hook declined", "git push --no-verify"),
+    ],
+)
+def test_a_line_that_mends_nothing_or_looks_at_less_is_no_way_that_worked(failed, error, passed):
+    steps = runs(failed, 2, f"Exit code 1\n{error}"), runs(passed, 3)
+    assert not [line for line in tell(*steps) if "worked as" in line]
+
+
+def test_what_passes_in_another_environment_after_a_file_was_changed_is_not_told_as_the_way():
+    steps = runs("npm test", 2, f"Exit code 1\n{MODULE}"), edits(3), runs("TZ=UTC npm test", 4)
+    assert not [line for line in tell(*steps) if "worked as" in line]
+
+
 @every_row(
     ("mistyped", "error", "next_"),
     [

@@ -138,10 +138,11 @@ def test_a_failure_that_was_fixed_here_is_told_with_what_fixed_it(session):
     assert other.fails("python app.py", MISSING) == ""
 
 
-def test_positions_differ_from_run_to_run_and_values_do_not(session):
+@pytest.mark.parametrize("changed", ["cart.py", "Makefile"])
+def test_positions_differ_from_run_to_run_and_values_do_not(session, changed):
     session.project = f"{PROJECT}-{session.key}"
-    mend(session, "pytest test_cart.py", WRONG.format(12, 130), lambda: session.touches("cart.py", "Edit"))  # fmt: skip
-    assert "changed cart.py (now `x = 2`)" in later(session).fails("pytest -q", WRONG.format(44, 130))  # fmt: skip
+    mend(session, "pytest test_cart.py", WRONG.format(12, 130), lambda: session.touches(changed, "Edit"))  # fmt: skip
+    assert f"changed {changed} (now `x = 2`)" in later(session).fails("pytest -q", WRONG.format(44, 130))  # fmt: skip
     assert later(session, "x").fails("pytest -q", WRONG.format(12, 131)) == ""
 
 

@@ -6,12 +6,14 @@ nothing, and neither does a sentence.
 
 What becomes of a chain (`_judge`): what was there before the work and is proven to be mended makes the memory of the work a
 fix; what was left failing is a memory of its own; what came right by something outside the work's own code, such as an
-install, another way to call a program or a second run, is a line in the memory of the work. What the agent itself broke
+install, another way to call a command or a second run, is a line in the memory of the work. What the agent itself broke
 and mended is nothing that anybody would look for.
 """
 
 import posixpath
+import shlex
 from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, replace
 from itertools import islice, pairwise
 from typing import Literal
@@ -192,7 +194,7 @@ def _leave_open(story: Story, one: _OpenCheck) -> FailureChain:
         chain = _make_chain(story, one.failures, passed, rule)
         objection = f"That it passed later proves nothing: {silencing}."
         return replace(chain, passed=None, objection=objection)
-    if other := _find_other_way(one.failures[-1], story.commands):
+    if other := _find_other_way(one.failures[-1], story.commands) or _find_fuller_call(story, one):
         return _make_chain(story, one.failures, other, OTHER_WAY)
     return _make_chain(story, one.failures, None, UNMENDED)
 
@@ -213,8 +215,9 @@ def _make_chain(
         )
     )
     last = failures[-1]
-    if passed and not (edits or steps) and passed.line != last.line and _refused_to_start(last):
-        rule = OTHER_WAY
+    if passed and rule in _PROVEN and not (edits or steps) and passed.line != last.line:
+        is_otherwise = _refused_to_start(last) or _does_more_before(passed, last)
+        rule = OTHER_WAY if is_otherwise else rule
     return FailureChain(tuple(failures), passed, edits, steps, rule)
 
 
@@ -233,7 +236,7 @@ def _take_back(chain: FailureChain, waiting: Sequence[_OpenCheck]) -> FailureCha
 def _dispute(chain: FailureChain, story: Story, disputes: Sequence[Dispute]) -> FailureChain:
     """The chain, or why its pass does not count: the user or the agent says that it is still broken."""
     passed = chain.passed
-    if passed is None or chain.rule not in _PROVEN:
+    if passed is None or chain.rule not in {*_PROVEN, OTHER_WAY}:
         return chain
     about = chain.stems | frozenset(content_stems(story.prompt))
     times = {run.at for run in chain.failures}
@@ -393,12 +396,26 @@ def _is_cured_outside(chain: FailureChain) -> bool:
 
 def _only_records(command: ShellCommand) -> bool:
     """Return whether a command only records or shows what is there, and so changes nothing: `git commit`."""
-    parts = [one.words for one in parse_line(command.command)]
-    return all(
-        command_output.is_read_only(" ".join(words))
-        or any(one == "git" and verb in _RECORDING_VERBS for one, verb in pairwise(words[:3]))
-        for words in parts
-    )
+    return all(_is_record(one.words) for one in parse_line(command.command))
+
+
+def _is_record(words: Sequence[str]) -> bool:
+    is_git = any(one == "git" and verb in _RECORDING_VERBS for one, verb in pairwise(words[:3]))
+    return is_git or command_output.is_read_only(" ".join(words))
+
+
+def _does_more_before(passed: ShellCommand, failed: ShellCommand) -> bool:
+    """Return whether a line does something before the check that the line that failed did not: `npm rebuild x && npm test`."""
+    wanted, known = list_failed(failed), {one.words for one in parse_line(failed.line)}
+    for one in parse_line(passed.line, passed.directory):
+        line = shlex.join(one.words)
+        found = [check for check, _ in checks.read_commands(line, one.directory)]
+        if any(checks.covers(check, other) for check in found for other in wanted):
+            return False
+        is_new = one.words not in known and not _is_record(one.words)
+        if is_new and not checks.read_checks(line, one.directory):
+            return True
+    return False
 
 
 def _refused_to_start(command: ShellCommand) -> bool:
@@ -424,6 +441,30 @@ def _find_other_way(failed: ShellCommand, commands: Sequence[ShellCommand]) -> S
         if any(_is_alike(words, other) for other in others for words in wanted):
             return run
     return None
+
+
+def _find_fuller_call(story: Story, one: _OpenCheck) -> ShellCommand | None:
+    """The first later run of the same commands with other variables or more options, no file having been changed; maybe none."""
+    last = one.failures[-1]
+    sorts = name_sorts(last.command)
+    for run in story.commands if sorts.isdisjoint(("lint", "types")) else ():
+        proven = read_proven(run) if _when(run) > _when(last) else ()
+        if all(any(_is_fuller(p, check, sorts) for p in proven) for check in one.waiting):
+            edits, _ = _list_between(story, one.failures, run)
+            return None if edits or _find_silencing(story, one.failures, run) else run
+    return None
+
+
+def _is_fuller(run: Check, failed: Check, sorts: AbstractSet[str]) -> bool:
+    """Return whether a run is the call that failed with other variables, or more options: of a test those may leave something out."""
+    as_failed = replace(run, environment=failed.environment, options=failed.options)
+    more = (run.environment ^ failed.environment) | (run.options - failed.options)
+    may_have_options = "test" not in sorts and run.tool != "git" and failed.options <= run.options
+    return (
+        checks.covers(as_failed, failed)
+        and (may_have_options or run.options == failed.options)
+        and not any(map(TOOLS["leaves out in configuration"].search, map(str.lower, more)))
+    )
 
 
 def _name_words(command: SimpleCommand) -> frozenset[str]:
