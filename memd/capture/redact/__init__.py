@@ -37,6 +37,7 @@ from memd.capture.redact.documents import (
 from memd.capture.redact.names import (
     FOREIGN_LETTER,
     doubtful_rule,
+    find_named_keys,
     find_random_words,
     has_random_words,
     is_label,
@@ -64,7 +65,7 @@ from memd.capture.redact.words import OPENING_SIGNS, SPOKEN_WORDS
 
 __all__ = ["PATTERNS", "RULES_VERSION", "forget_words", "note_secrets", "redact", "redact_blocks", "redact_value"]  # fmt: skip
 
-RULES_VERSION = 7
+RULES_VERSION = 8
 """Grows when redaction finds what it did not find before: a vault that older rules wrote is then worth a scrub."""
 
 _Needle = tuple[str, tuple[int, ...]]
@@ -280,7 +281,14 @@ def _redact_forms(reading: Reading, numbers: Iterable[int]) -> str:
 
 def _redact_around(reading: Reading, text: str) -> str:
     """Redact the secrets that what is around them gives away. `reading` is of the text as it was before."""
-    for find in (find_in_documents, find_in_commands, find_spoken, find_in_tables, find_assigned):
+    for find in (
+        find_in_documents,
+        find_in_commands,
+        find_named_keys,
+        find_spoken,
+        find_in_tables,
+        find_assigned,
+    ):
         if text is not reading.text:  # what replaces a secret has words of its own
             reading = _make_reading(text, _find_signs(text.split()).all)
         text = replace_spans(text, find(reading))

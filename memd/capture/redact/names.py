@@ -14,7 +14,7 @@ import re
 import unicodedata
 from collections.abc import Iterable, Iterator
 
-from memd.capture.redact.regexes import PLACEHOLDER, Found, compile_regex, read_tables
+from memd.capture.redact.regexes import PLACEHOLDER, Found, Reading, compile_regex, read_tables
 
 VOCABULARY = read_tables("vocabulary.toml")
 """Words that redaction knows; the file says of what each list is."""
@@ -275,6 +275,61 @@ def is_state(value: str) -> bool:
 def is_working_directory(name: str, value: str) -> bool:
     """Return whether this is a shell's `PWD=/home/dev`, not a password."""
     return name.lower() in {"pwd", "oldpwd"} and value[:1] in {"/", "~", ".", "$"}
+
+
+# ── Keys in hexadecimal ───────────────────────────────────────────────────────────────────────────
+
+_HEX_RUN = r"[0-9a-fA-F]{32}"
+"""Found in a third of the time: most texts have none."""
+_HEX_KEY = r"(?a)(?<![\w/.+-])(?:0x)?(?:[0-9a-fA-F]{16}){2,4}(?![\w/.+-])"
+"""A key of 128, 192 or 256 bits. Digests look the same: only what it is called tells them apart."""
+_CLAUSE_BEFORE = r"(?a)[^\n;!?,()|]{1,80}\Z"
+_CLAUSE_WORD = r"[^\s\"'`*:=]+|[:=]"
+_DIGEST_WORD = r"(?i)(?:sha|md|blake)-?\d.*|.*(?:hash|digest|checksum|fingerprint|commit|rev|revision|id|uuid|tag|etag|signature)"
+_BEFORE_KEY = frozenset({":", "=", "->", "→"}).union(
+    *(one.get(row, "").split() for one in WORD_TABLES.values() for row in ("is", "small"))
+)
+_OWN = frozenset({"my", "our", "your"})
+_KEY_WORDS_MAX, _KEY_KINDS_MIN, _OWN_WORDS_MAX = 4, 6, 3
+"""Words between a key's name and a verb, different digits of a key, and words of its name behind “my”."""
+
+
+def find_named_keys(reading: Reading) -> Iterator[Found]:
+    """Yield the keys in hexadecimal that are called so: `AES key: …`, `appkey dev3 …`, “my datadog key is …”."""
+    if not reading.is_named or compile_regex(_HEX_RUN).search(reading.text) is None:
+        return
+    for found in compile_regex(_HEX_KEY).finditer(reading.text):
+        start, end = found.span()
+        clause = compile_regex(_CLAUSE_BEFORE).search(reading.text, max(0, start - 80), start)
+        is_drawn = len(set(found[0].lower())) >= _KEY_KINDS_MIN
+        if clause and is_drawn and _names_key(compile_regex(_CLAUSE_WORD).findall(clause[0])):
+            yield start, end, "api-key"
+
+
+def _names_key(words: list[str]) -> bool:
+    """Return whether the words before a value call it a key: directly, but for a name with a number, or with a verb between."""
+    count = len(words)
+    while words and words[-1].lower() in _BEFORE_KEY:
+        words = words[:-1]
+    is_linked = len(words) < count
+    for back in range(min(len(words), _KEY_WORDS_MAX + 1)):
+        *before, word = words[: len(words) - back]
+        between = words[len(words) - back :]
+        if any(map(compile_regex(_DIGEST_WORD).fullmatch, (word, *between))):
+            return False
+        is_device = back == 1 and any(c.isdigit() for c in between[0])
+        if not (is_linked or back == 0 or is_device):
+            continue
+        whole = "_".join((*before[-1:], word))
+        if {secret_rule(whole), secret_rule(word)} & {"api-key", "password"}:
+            return True
+        is_own = is_linked and not (
+            back or _OWN.isdisjoint(map(str.lower, before[-_OWN_WORDS_MAX:]))
+        )
+        is_spared = compile_regex(_SPARED).search(_split_name(whole)) is not None
+        if is_own and word.lower() == "key" and not is_spared:
+            return True
+    return False
 
 
 # ── Random words ──────────────────────────────────────────────────────────────────────────────────
