@@ -301,7 +301,7 @@ _QUERIES = {
     ),
     "injection": "s.uid, m.uid, i.moment, i.at, i.reason FROM injections i"
     " JOIN exported_sessions s ON s.id = i.session_id JOIN exported_summaries m ON m.id = i.summary_id"
-    " WHERE NOT i.held ORDER BY i.id",
+    " ORDER BY i.id",
     "switch": "scope, target, captures, recalls, at FROM switches"
     " WHERE (SELECT count(*) FROM exports_all)"
     " OR scope = 'project' AND target IN (SELECT key FROM projects WHERE id IN exported_projects)"

@@ -105,7 +105,7 @@ def newest_sessions(
     pages = (fetch_all(tx, sql, (project, *after, limit)) for project in project_ids)
     ids = _merge_newest(pages, limit)
     known = sessions(tx, ids)
-    shown = "injections WHERE session_id = ? AND NOT held"
+    shown = "injections WHERE session_id = ?"
     counted = ("summaries WHERE session_id = ?", shown, f"{shown} AND outcome = 'used'")
     return [
         SessionRow(known[number], *(count_rows(tx, rows, (number,)) for rows in counted))

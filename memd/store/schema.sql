@@ -187,12 +187,11 @@ CREATE TABLE injections (              -- what an agent was shown unasked: never
   moment TEXT NOT NULL,                -- startup, resume, clear, compact or prompt
   at INTEGER NOT NULL,
   reason TEXT NOT NULL                 -- why this one, in words
-, outcome TEXT, evidence TEXT NOT NULL DEFAULT '', held INTEGER NOT NULL DEFAULT 0) STRICT;
+, outcome TEXT, evidence TEXT NOT NULL DEFAULT '') STRICT;
 
 CREATE INDEX injections_by_session ON injections (session_id, at);
 CREATE INDEX injections_by_summary ON injections (summary_id);
 CREATE INDEX injections_unjudged ON injections (session_id) WHERE outcome IS NULL;
-CREATE INDEX injections_held ON injections (session_id) WHERE held;
 CREATE INDEX injections_by_time ON injections (at);
 
 CREATE TABLE costs (                   -- what memd costs the agents, by day

@@ -173,7 +173,7 @@ def session_injections(tx: Connection, session_id: int, limit: int = 1_000) -> l
     sql = (
         "SELECT i.id, i.summary_id, s.kind, s.title, i.moment, i.at, i.reason, i.outcome, i.evidence"
         " FROM injections i JOIN summaries s ON s.id = i.summary_id WHERE i.session_id = ?"
-        " AND NOT held ORDER BY i.at DESC, i.id DESC LIMIT ?"
+        " ORDER BY i.at DESC, i.id DESC LIMIT ?"
     )
     return fetch_rows(tx, Injection, sql, (session_id, limit))[::-1]
 
@@ -186,14 +186,14 @@ def summary_injections(tx: Connection, summary_id: int, limit: int) -> list[NewI
     """The last injections of a memory that were shown, newest first."""
     sql = (
         "SELECT session_id, summary_id, moment, at, reason FROM injections WHERE summary_id = ?"
-        " AND NOT held ORDER BY at DESC, id DESC LIMIT ?"
+        " ORDER BY at DESC, id DESC LIMIT ?"
     )
     return fetch_rows(tx, NewInjection, sql, (summary_id, limit))
 
 
 def count_injections(tx: Connection, summary_id: int) -> tuple[int, int]:
     """Count how often a memory was shown, and to how many sessions."""
-    sql = "SELECT count(*), count(DISTINCT session_id) FROM injections WHERE summary_id = ? AND NOT held"
+    sql = "SELECT count(*), count(DISTINCT session_id) FROM injections WHERE summary_id = ?"
     ((times, sessions),) = tx.execute(sql, (summary_id,))
     return int(times), int(sessions)
 
@@ -261,7 +261,7 @@ def record_outcomes(tx: Connection, outcomes: Mapping[int, tuple[str, str]]) -> 
         " count(DISTINCT iif(i.outcome = 'ignored' AND i.at > max("
         "  coalesce((SELECT max(u.at) FROM injections u WHERE u.summary_id = i.summary_id AND u.outcome = 'used'), 0),"
         "  coalesce((SELECT v.at FROM reviews v WHERE v.summary_id = i.summary_id), 0)), i.session_id, NULL))"
-        " FROM injections i WHERE NOT i.held AND i.summary_id IN (SELECT summary_id FROM injections WHERE id IN"
+        " FROM injections i WHERE i.summary_id IN (SELECT summary_id FROM injections WHERE id IN"
         " (SELECT value FROM json_each(?))) GROUP BY 1"
         " ON CONFLICT (summary_id) DO UPDATE SET helped = excluded.helped, ignored = excluded.ignored",
         (json.dumps(list(outcomes)),),
@@ -416,7 +416,7 @@ def _read_week(tx: Connection, last_day: int) -> ToldWeek:
     since, until = last_day - WEEK_DAYS + 1, last_day + 1
     (row,) = tx.execute(
         f"SELECT count(DISTINCT session_id), count(*), {_SUMS} FROM injections"
-        " WHERE at >= ? AND at < ? AND NOT held",
+        " WHERE at >= ? AND at < ?",
         (since * DAY_MS, until * DAY_MS),
     )
     costs = tx.execute(

@@ -52,6 +52,19 @@ def test_all_migrations_together_yield_the_schema():
     assert dump(migrated) == dump(declared)
 
 
+def test_what_was_held_back_from_a_session_is_no_injection_any_more():
+    connection = apsw.Connection(":memory:")
+    for sql in database.migrations()[:19]:
+        connection.execute(sql)
+    rows = "(1, 1, 7, 'prompt', 5, 'shown', 0), (2, 1, 8, 'prompt', 5, 'held back', 1)"
+    connection.execute(
+        "INSERT INTO injections (id, session_id, summary_id, moment, at, reason, held) VALUES "
+        + rows
+    )
+    connection.execute(database.migrations()[19])
+    assert list(connection.execute("SELECT id, reason FROM injections")) == [(1, "shown")]
+
+
 def test_a_new_vault_says_what_it_is_in_its_first_hundred_bytes(tmp_path):
     path = tmp_path / "v.db"
     Database(str(path), 1).close()
