@@ -40,7 +40,7 @@ MemoriesOption = Annotated[
 
 def run_consolidate(
     dry_run: bool = Option(False, "--dry-run", help="Only show the pairs and why."),
-    undo: str | None = Option(None, metavar="RUN|ID|PAIR", help="Undo one: r7, #12 or 12,15."),
+    undo: str | None = Option(None, metavar="RUN", help="Undo this run: r7."),
     merge: bool = Option(False, "--merge", help="Make one memory of those that say more each."),
     confirm: bool = Option(False, "--confirm", help="Before each merge ask the writer."),
     runs: bool = Option(False, "--runs", help="List the latest runs that changed something."),

@@ -192,10 +192,10 @@ class Consolidator:
 
         Raises BadRequest and UnknownId.
         """
-        target, now = runs.parse_undo_target(what), self.clock()
+        number, now = runs.parse_run(what), self.clock()
         async with self._lock:
             run = self.db.rehearse if dry_run else self.db.write
-            undone = await run(lambda tx: runs.undo(tx, target, now))
+            undone = await run(lambda tx: runs.undo_run(tx, number, now))
         if not dry_run:
             self.on_written()
         return replace(undone, is_dry_run=dry_run)

@@ -1,6 +1,6 @@
 """Apply the decisions of a consolidation run, and undo them; take back the last change of any kind, or one of the last.
 
-Each applied decision carries its run, so that a pair, a memory or a whole run can be undone. An undone
+Each applied decision carries its run, so that a run can be undone. An undone
 decision is not applied again: its supersession stays, marked as undone, and an undone contradiction
 becomes a judgment that both are compatible.
 """
@@ -24,44 +24,24 @@ from memd.consolidate import judgments as judging
 from memd.consolidate import projects
 from memd.consolidate.forget import require_memory
 from memd.errors import BadRequest
-from memd.models import (
-    ENDING_RULES,
-    HIDING_RELATIONS,
-    RELATION_WORDS,
-    Authority,
-    EdgeType,
-    Stance,
-    Supersession,
-)
+from memd.models import ENDING_RULES, HIDING_RELATIONS, RELATION_WORDS, Authority, EdgeType, Stance
 from memd.store import judgments, links, reviews, summaries
 from memd.store.database import Connection
 from memd.store.reviews import Change, latest_changes
 
 _RULES = frozenset({NEAR_DUPLICATE_RULE, CHANGED_VALUE_RULE})
 """The rules of the supersessions and edges that consolidation writes and can undo."""
-_TARGET = re.compile(
-    r"r(?:un:?)?(?P<run>\d{1,15})|#?(?P<one>\d{1,15})(?:[,+:/-]#?(?P<other>\d{1,15}))?"
-)
+_RUN = re.compile(r"r(\d{1,15})")
 MERGED = "merged"
 """The rule of an observation that several near-duplicates were merged into."""
 _UNDO_REASON = f"{judging.UNDONE}: `memd consolidate --undo`"
-_SHOWN_IDS_MAX = 5
-
-
-@dataclass(frozen=True, slots=True)
-class UndoTarget:
-    """The target of an undo: a run, the supersession that hides `one`, or the decision about `one` and `other`."""
-
-    run: int | None = None
-    one: int | None = None
-    other: int | None = None
 
 
 @dataclass(frozen=True, slots=True)
 class UndoResult:
     """Result of an undo; pairs are (newer, older)."""
 
-    run: int | None
+    run: int
     shown: tuple[tuple[int, int], ...]
     """The older one of each is no longer hidden."""
     compatible: tuple[tuple[int, int], ...]
@@ -69,15 +49,12 @@ class UndoResult:
     is_dry_run: bool = False
 
 
-def parse_undo_target(text: str) -> UndoTarget:
-    """Read `r7`, `#12` or `12,15`. Raises BadRequest."""
-    found = _TARGET.fullmatch(text.replace(" ", "").casefold())
+def parse_run(text: str) -> int:
+    """Read `r7`. Raises BadRequest."""
+    found = _RUN.fullmatch(text.strip().casefold())
     if found is None:
-        raise BadRequest(
-            "name a run (r7), the memory that was hidden (#12) or a pair (12,15);"
-            " `memd consolidate --runs` lists the runs"
-        )
-    return UndoTarget(**{name: int(number) for name, number in found.groupdict().items() if number})
+        raise BadRequest("name a run (r7); `memd consolidate --runs` lists them")
+    return int(found[1])
 
 
 def write_decision(tx: Connection, decision: Decision, run: int, now: int) -> bool:
@@ -106,12 +83,13 @@ def write_decision(tx: Connection, decision: Decision, run: int, now: int) -> bo
     )  # fmt: skip
 
 
-def undo(tx: Connection, target: UndoTarget, now: int) -> UndoResult:
-    """Undo decisions. BadRequest if there is nothing to undo, UnknownId if there is no such memory."""
-    if target.run is not None:
-        hidden, opposed = _find_decisions_of_run(tx, target.run)
-    else:
-        hidden, opposed = _find_decisions_about(tx, target.one or 0, target.other)
+def undo_run(tx: Connection, number: int, now: int) -> UndoResult:
+    """Undo the decisions of a run. BadRequest if nothing of it holds."""
+    if links.get_run(tx, number) is None:
+        raise BadRequest(f"undo: there is no run r{number}; `memd consolidate --runs` lists them")
+    hidden, opposed = links.run_supersessions(tx, number), links.run_contradictions(tx, number)
+    if not hidden and not opposed:
+        raise BadRequest(f"undo: nothing of run r{number} holds any more")
     for past in hidden:
         links.undo_supersession(tx, past.id, now)
         merged = summaries.get_summary(tx, past.newer_id)
@@ -125,63 +103,9 @@ def undo(tx: Connection, target: UndoTarget, now: int) -> UndoResult:
                 tx, newer_id=newer, older_id=older, relation=Stance.COMPATIBLE,
                 reason=_UNDO_REASON, who="user", at=now,
             )  # fmt: skip
-    if target.run is not None:
-        links.mark_run_undone(tx, target.run, now)
+    links.mark_run_undone(tx, number, now)
     pairs = tuple((past.newer_id, past.older_id) for past in hidden)
-    return UndoResult(target.run, pairs, tuple(opposed))
-
-
-_Decisions = tuple[list[Supersession], list[tuple[int, int]]]
-"""(supersessions that hold, pairs that contradict each other)"""
-
-
-def _find_decisions_of_run(tx: Connection, number: int) -> _Decisions:
-    if links.get_run(tx, number) is None:
-        raise BadRequest(f"undo: there is no run r{number}; `memd consolidate --runs` lists them")
-    hidden, opposed = links.run_supersessions(tx, number), links.run_contradictions(tx, number)
-    if not hidden and not opposed:
-        raise BadRequest(f"undo: nothing of run r{number} holds any more")
-    return hidden, opposed
-
-
-def _find_decisions_about(tx: Connection, one: int, other: int | None) -> _Decisions:
-    """The supersession that hides a memory, or the decision about a pair."""
-    for number in (one, one if other is None else other):
-        require_memory(tx, number)
-    active = active_supersessions(tx, one)
-    if other is None:
-        hidden, opposed = [past for past in active if past.older_id == one], []
-    else:
-        hidden = [past for past in active if {past.older_id, past.newer_id} == {one, other}]
-        opposed = _find_contradictions(tx, one, other)
-    for past in hidden:
-        if past.rule not in _RULES:
-            raise BadRequest(
-                f"undo: #{past.newer_id} hides #{past.older_id} by the rule {past.rule}, not by"
-                " consolidation; mem_judge or"
-                f" `memd judge {past.newer_id} {past.older_id} --undo` takes that back"
-            )
-    if not hidden and not opposed:
-        raise BadRequest(f"undo: {_explain_nothing_found(active, one, other)}")
-    return hidden, opposed
-
-
-def _find_contradictions(tx: Connection, one: int, other: int) -> list[tuple[int, int]]:
-    return [
-        (int(edge.from_id), int(edge.to_id))
-        for edge in links.edges_at(tx, "summary", str(one))
-        if edge.type is EdgeType.CONTRADICTS
-        and edge.rule in _RULES
-        and edge.from_kind == edge.to_kind == "summary"
-        and {edge.from_id, edge.to_id} == {str(one), str(other)}
-    ]
-
-
-def _explain_nothing_found(active: list[Supersession], one: int, other: int | None) -> str:
-    if other is not None:
-        return f"consolidation decided nothing about #{one} and #{other}"
-    hidden = ", ".join(f"#{past.older_id}" for past in active[:_SHOWN_IDS_MAX])
-    return f"nothing hides #{one}" + (f"; it hides {hidden}: name one of those" if hidden else "")
+    return UndoResult(number, pairs, tuple(opposed))
 
 
 # ── Taking back a change of any kind ───────────────────────────────────────────────────────────
@@ -333,7 +257,7 @@ def _take_back(tx: Connection, change: Change, now: int) -> None:
         case "judged" | "superseded" | "edited":
             judging.undo_judgment(tx, change.one, change.other, Authority.USER_HAND, now)
         case "consolidated":
-            undo(tx, UndoTarget(run=change.one), now)
+            undo_run(tx, change.one, now)
         case "pinned":
             if (one := summaries.get_summary(tx, change.one)) is not None:
                 supersede.unpin(tx, one, Authority.USER_HAND)

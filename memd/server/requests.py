@@ -581,7 +581,7 @@ class LeaveTeamRequest(Request):
 
 
 class UndoConsolidationRequest(Request):
-    """`memd/consolidate/undo`: a run (`r7`), a hidden memory (`#12`) or a pair (`12,15`)."""
+    """`memd/consolidate/undo`: a run (`r7`)."""
 
     what: Name
     dry_run: bool = False
