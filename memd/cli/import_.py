@@ -17,7 +17,7 @@ from memd.cli.archive import VAULT_SOURCE, FileProgress
 from memd.cli.terminal import YesOption, complete_from, confirm, print_result, waiting, wants_json
 from memd.errors import Unreachable
 from memd.transfer import importer
-from memd.transfer.importer import MemoryImportReport, TranscriptImportReport
+from memd.transfer.importer import ImportReport, MemoryImportReport, TranscriptImportReport
 from memd.transfer.readers.base import is_not_understood
 from memd.transfer.session_sources import (
     CATALOGUE,
@@ -111,12 +111,9 @@ def run_import(
     for path in paths or ():
         if not path.exists():
             daemon_call.fail(f"there is no {path}")
-    if isinstance(found, MemorySource):
-        _import_memories(found, paths or (), project, dry_run=dry_run)
-        return
-    if project is not None:
+    if project is not None and isinstance(found, SessionSource):
         daemon_call.fail("transcripts have projects of their own; leave out --project")
-    _import_sessions(found, paths, dry_run=dry_run)
+    _import_source(found, paths or (), project, dry_run=dry_run)
 
 
 def _find_export(source: str, paths: Sequence[Path]) -> Path | None:
@@ -168,18 +165,48 @@ def _load_checkpoints(*, dry_run: bool) -> MutableMapping[str, tuple[int, int]]:
     )
 
 
-# ── Memories of other programs ───────────────────────────────────────────────────────────────────
+# ── One source ───────────────────────────────────────────────────────────────────────────────────
 
 
-def _import_memories(
-    source: MemorySource, paths: Sequence[Path], project: str | None, *, dry_run: bool
+@dataclass(frozen=True, slots=True)
+class FoundSource:
+    """A source of memories or sessions, and its files."""
+
+    source: Source
+    stamps: Mapping[str, tuple[int, int]]
+    """Path → (bytes, modification time in µs)."""
+    memories: ImportSource | None = None
+
+    def count_new(self, checkpoints: Mapping[str, tuple[int, int]]) -> int:
+        """Count the files that were not read yet, or have changed since."""
+        prefix = f"import:{self.source.name}:" if isinstance(self.source, MemorySource) else ""
+        return sum(checkpoints.get(prefix + path) != one for path, one in self.stamps.items())
+
+
+def _find_source(source: Source, paths: Sequence[Path] = ()) -> FoundSource:
+    """Look for a source's files in these files and folders, or where it keeps them."""
+    if isinstance(source, MemorySource):
+        found = ImportSource()
+        if paths or source.location:
+            found = source.find([path.expanduser() for path in paths], os.environ)
+        return FoundSource(source, {file.path: file.stamp for file in found.files}, found)
+    files = find_sessions(source, [str(path) for path in paths] if paths else None, os.environ)
+    return FoundSource(source, {path: importer.find_stamp(path) for path in files})
+
+
+def _import_source(
+    source: Source, paths: Sequence[Path], project: str | None, *, dry_run: bool
 ) -> None:
-    """Import the memories of another program. Exits 1 if something could not be read."""
+    """Import a source. Exits 1 if something could not be read."""
+    noun, hint = "transcripts", ""
+    if isinstance(source, MemorySource):
+        noun, hint = source.noun, source.hint
     if not paths and not source.location:
         daemon_call.fail(f"name a folder: `memd import {source.name} PATH`")
-    found = source.find([path.expanduser() for path in paths], os.environ)
-    if not (found.files or found.failed or found.folders):
-        message = f"no {source.noun} found in {', '.join(map(str, paths)) or source.location}"
+    found = _find_source(source, paths)
+    memories = found.memories or ImportSource()
+    if not (found.stamps or memories.failed or memories.folders):
+        message = f"no {noun} found in {', '.join(map(str, paths)) or source.location}"
         print_result({"done": [], "message": message}, [message])
         return
     target = None if project is None else daemon_call.read_project(project)
@@ -188,27 +215,48 @@ def _import_memories(
             "the working directory was deleted; name a project"
         )
     checkpoints = _load_checkpoints(dry_run=dry_run)
-    with _showing_progress() as progress:
-        report = _read_memories(source, found, target, checkpoints, progress, dry_run=dry_run)
-    print_result(asdict(report), _format_memory_report(report, found, source))
-    if not wants_json() and source.hint and project is None and report.outcomes["created"]:
-        print(source.hint)
-    if report.failed or report.broken:
+    report, last_event = _import_found(found, target, checkpoints, dry_run=dry_run)
+    message = _wait_until_searchable(last_event)
+    if hint and project is None and report.outcomes["created"]:
+        message = hint
+    if wants_json() or message:
+        print_result({**asdict(report), "message": message}, [message])
+    if not report.is_whole:
         raise typer.Exit(1)
 
 
-def _read_memories(
-    source: MemorySource,
-    found: ImportSource,
+def _import_found(
+    found: FoundSource,
     target: str | None,
     checkpoints: MutableMapping[str, tuple[int, int]],
-    progress: FileProgress,
     *,
     dry_run: bool,
-) -> MemoryImportReport:
-    options = importer.ImportOptions(f"import:{source.name}", source.tier, target, dry_run)
-    sink = importer.MemorySink(_remember_batch, _withdraw_missing)
-    return importer.import_source(found, options, sink, checkpoints, progress)
+) -> tuple[ImportReport, int]:
+    """Import what was found and print what became of it; (report, number of the last event that is new, or 0)."""
+    source = found.source
+    if isinstance(source, MemorySource):
+        options = importer.ImportOptions(f"import:{source.name}", source.tier, target, dry_run)
+        sink = importer.MemorySink(_remember_batch, _withdraw_missing)
+        memories = found.memories or ImportSource()
+        with _showing_progress() as progress:
+            told = importer.import_source(memories, options, sink, checkpoints, progress)
+        _print_lines(_format_memory_report(told, memories, source))
+        return told, 0
+    report = TranscriptImportReport(is_dry_run=dry_run)
+    try:
+        with _showing_progress() as progress:
+            last_event = _read_sessions(source, [*found.stamps], checkpoints, report, progress)
+    finally:
+        _print_lines(_format_transcript_report(report))
+    return report, last_event
+
+
+def _print_lines(lines: Iterable[str]) -> None:
+    if not wants_json():
+        print("\n".join(lines))
+
+
+# ── Memories of other programs ───────────────────────────────────────────────────────────────────
 
 
 def _remember_batch(memories: list[dict[str, Any]]) -> Sequence[Mapping[str, Any]]:
@@ -250,7 +298,7 @@ def _format_memory_report(
         yield f"failed: {where}{output.one_line(reason)}"
 
 
-def _format_read(report: MemoryImportReport | TranscriptImportReport, amount: str) -> str:
+def _format_read(report: ImportReport, amount: str) -> str:
     verb = "would read" if report.is_dry_run else "read"
     unchanged = f"; {len(report.unchanged):,} unchanged since the last import"
     return f"{verb} {amount}{unchanged if report.unchanged else ''}"
@@ -263,29 +311,6 @@ def _shorten_list(label: str, paths: Sequence[str]) -> Iterator[str]:
 
 
 # ── Transcripts ──────────────────────────────────────────────────────────────────────────────────
-
-
-def _import_sessions(source: SessionSource, paths: Sequence[Path] | None, *, dry_run: bool) -> None:
-    """Import the past sessions of a client. Exits 1 if something could not be read."""
-    files = find_sessions(source, [str(path) for path in paths] if paths else None, os.environ)
-    if not files:
-        where = ", ".join(map(str, paths)) if paths else source.location
-        message = f"no transcripts found in {where}"
-        print_result({"done": [], "message": message}, [message])
-        return
-    report = TranscriptImportReport(is_dry_run=dry_run)
-    checkpoints = _load_checkpoints(dry_run=dry_run)
-    try:
-        with _showing_progress() as progress:
-            last_event = _read_sessions(source, files, checkpoints, report, progress)
-    finally:
-        if not wants_json():
-            print("\n".join(_format_transcript_report(report)))
-    message = _wait_until_searchable(last_event)
-    if wants_json() or message:
-        print_result({**asdict(report), "message": message}, [message])
-    if report.failed:
-        raise typer.Exit(1)
 
 
 def _read_sessions(
@@ -364,147 +389,52 @@ def _format_transcript_report(report: TranscriptImportReport) -> Iterator[str]:
 # ── Everything ───────────────────────────────────────────────────────────────────────────────────
 
 
-@dataclass(frozen=True, slots=True)
-class FoundSource:
-    """A source of memories or sessions on this machine."""
-
-    source: Source
-    name: str
-    files: Sequence[str]
-    size: int
-    """Bytes of the files."""
-    new: Mapping[str, int]
-    """Those that were not read yet, or have changed since → bytes."""
-    memories: ImportSource | None = None
-
-    def as_row(self) -> dict[str, Any]:
-        """Return the row that `--json` prints."""
-        shown = {"source": self.name, "files": len(self.files), "bytes": self.size}
-        return {**shown, "new": len(self.new), "location": self.source.location}
-
-
 def _import_everything(*, dry_run: bool, yes: bool) -> None:
     """Show what every source has on this machine, ask, and import it. Exits 1 if something could not be read."""
     checkpoints = _load_checkpoints(dry_run=dry_run)
-    found = [
-        one
-        for name, source in CATALOGUE.items()
-        if (one := _find_source(name, source, checkpoints))
-    ]
-    rows = [one.as_row() for one in found]
+    looked = map(_find_source, CATALOGUE.values())
+    found = [one for one in looked if one.stamps or (one.memories and one.memories.failed)]
     if not found:
         message = "nothing found: " + "; ".join(
             f"{name} in {source.location}" for name, source in CATALOGUE.items() if source.location
         )
         print_result({"found": [], "message": message}, [message])
         return
-    if not wants_json():
-        print("\n".join(map(_format_found, found)))
-    if not dry_run and not yes and any(one.new for one in found):
+    rows = [_make_row(one, checkpoints) for one in found]
+    _print_lines(map(_format_found, found, rows))
+    if not dry_run and not yes and any(row["new"] for row in rows):
         confirm("Import all of this?", "nothing was imported")
-    reports: dict[str, Any] = {}
-    told: list[str] = []
+    reports: dict[str, ImportReport] = {}
     last_event = 0
-    is_whole = True
-    try:
-        with _showing_progress() as progress:
-            joined = JoinedProgress(progress, [one.new for one in found])
-            for one in found:
-                joined.begin_source()
-                report, lines, last = _import_found(one, checkpoints, joined, dry_run=dry_run)
-                reports[one.name] = asdict(report)
-                told += (f"\n{one.source.title}", *(f"  {line}" for line in lines))
-                last_event = max(last_event, last)
-                is_broken = isinstance(report, MemoryImportReport) and bool(report.broken)
-                is_whole &= not (report.failed or is_broken)
-    finally:
-        # Not before: what is printed while a bar is drawn would not go to standard output.
-        if told and not wants_json():
-            print("\n".join(told))
+    for one in found:
+        _print_lines(["", one.source.title])
+        report, last = _import_found(one, None, checkpoints, dry_run=dry_run)
+        reports[one.source.name] = report
+        last_event = max(last_event, last)
     message = _wait_until_searchable(last_event)
     if wants_json() or message:
-        result = {"found": rows, "imported": reports, "message": message}
-        print_result(result, [message])
-    if not is_whole:
+        told = {name: asdict(report) for name, report in reports.items()}
+        print_result({"found": rows, "imported": told, "message": message}, [message])
+    if not all(report.is_whole for report in reports.values()):
         raise typer.Exit(1)
 
 
-def _find_source(
-    name: str, source: Source, checkpoints: Mapping[str, tuple[int, int]]
-) -> FoundSource | None:
-    """Look where a source keeps its files; None if there are none."""
-    if isinstance(source, MemorySource):
-        found = source.find([], os.environ) if source.location else ImportSource()
-        prefix = f"import:{name}:"
-        stamps = {file.path: file.stamp for file in found.files}
-        known = {path: checkpoints.get(prefix + path) for path in stamps}
-        memories = found if found.files or found.failed else None
-    else:
-        files = find_sessions(source, None, os.environ)
-        stamps = {path: importer.find_stamp(path) for path in files}
-        known = {path: checkpoints.get(path) for path in stamps}
-        memories = None
-    if not stamps and memories is None:
-        return None
-    new = {path: stamp[0] for path, stamp in stamps.items() if known[path] != stamp}
-    size = sum(size for size, _ in stamps.values())
-    return FoundSource(source, name, list(stamps), size, new, memories)
+def _make_row(found: FoundSource, checkpoints: Mapping[str, tuple[int, int]]) -> dict[str, Any]:
+    """Return the row of a source that `--json` prints."""
+    return {
+        "source": found.source.name,
+        "files": len(found.stamps),
+        "bytes": sum(size for size, _ in found.stamps.values()),
+        "new": found.count_new(checkpoints),
+        "location": found.source.location,
+    }
 
 
-def _format_found(one: FoundSource) -> str:
-    new = len(one.new)
-    news = "all read" if not new else "" if new == len(one.files) else f"{new:,} new"
-    amount = f"{output.plural(len(one.files), 'file')}, {output.format_size(one.size)}"
-    return f"{one.source.title}: {', '.join(filter(None, (amount, news)))}  ({one.source.location})"
-
-
-def _import_found(
-    one: FoundSource,
-    checkpoints: MutableMapping[str, tuple[int, int]],
-    progress: FileProgress,
-    *,
-    dry_run: bool,
-) -> tuple[MemoryImportReport | TranscriptImportReport, Iterator[str], int]:
-    """Import one source; return its report, that in lines, and the number of the last event that is new, or 0."""
-    last_event = 0
-    report: MemoryImportReport | TranscriptImportReport
-    lines: Iterator[str]
-    if isinstance(one.source, MemorySource):
-        found = one.memories or ImportSource()
-        report = _read_memories(one.source, found, None, checkpoints, progress, dry_run=dry_run)
-        lines = _format_memory_report(report, found, one.source)
-    else:
-        report = TranscriptImportReport(is_dry_run=dry_run)
-        last_event = _read_sessions(one.source, one.files, checkpoints, report, progress)
-        lines = _format_transcript_report(report)
-    return report, lines, last_event
-
-
-# ── Progress ─────────────────────────────────────────────────────────────────────────────────────
-
-
-class JoinedProgress:
-    """Progress through the files of several sources as one, in bytes of those that are not read yet.
-
-    What an interrupted import has read already is passed over at once, and would promise an end too soon.
-    """
-
-    def __init__(self, progress: FileProgress, new: Iterable[Mapping[str, int]]) -> None:
-        self._progress = progress
-        self._new = {path: size for files in new for path, size in files.items()}
-        self._total = sum(self._new.values())
-        self._done = self._last = 0
-
-    def begin_source(self) -> None:
-        """Begin the files of the next source, which counts its own bytes from zero."""
-        self._last = 0
-
-    def __call__(self, path: str, done: int, total: int) -> None:  # noqa: ARG002  # of a FileProgress
-        """Show that so many bytes of the files of this source are done."""
-        if path in self._new:
-            self._done += done - self._last
-            self._progress(path, min(self._done, self._total), self._total)
-        self._last = done
+def _format_found(found: FoundSource, row: Mapping[str, Any]) -> str:
+    new = row["new"]
+    news = "all read" if not new else "" if new == row["files"] else f"{new:,} new"
+    amount = f"{output.plural(row['files'], 'file')}, {output.format_size(row['bytes'])}"
+    return f"{found.source.title}: {', '.join(filter(None, (amount, news)))}  ({row['location']})"
 
 
 @contextlib.contextmanager

@@ -84,6 +84,13 @@ class ImportReport:
     unchanged: list[str] = field(default_factory=list)
     failed: dict[str, str] = field(default_factory=dict)
     """Path → why it could not be read or sent."""
+    broken: list[str] = field(default_factory=list)
+    """Place and reason of what could not be read or stored."""
+
+    @property
+    def is_whole(self) -> bool:
+        """Return whether all of it could be read and stored."""
+        return not (self.failed or self.broken)
 
 
 @dataclass(slots=True)
@@ -98,8 +105,6 @@ class MemoryImportReport(ImportReport):
     withdrawn: int = 0
     missing: list[str] = field(default_factory=list)
     """Files that were imported before and do not exist any more."""
-    broken: list[str] = field(default_factory=list)
-    """Place and reason of what could not be read or stored."""
 
 
 def import_source(
@@ -328,9 +333,7 @@ def import_transcripts(  # noqa: PLR0913  # the last three are named wherever it
         reader = source.make_reader(Path(path), shared)
         reader.queue.waits_for_time, reader.queue.latest = True, now + AHEAD_MS
         changed_at = stamps[path][1] // 1_000
-        run = _TranscriptImport(
-            path, source.client, changed_at, now, send, truncate, report, reader
-        )
+        run = _TranscriptImport(path, source.name, changed_at, now, send, truncate, report, reader)
         return run.import_file(progress, before, total)
 
     _import_changed(stamps, import_file, report, checkpoints, progress)

@@ -61,8 +61,8 @@ class SharedLines:
 class SessionSource:
     """Past sessions of one client."""
 
-    client: str
-    """Its name, as `capture` knows it, and as the user names the source."""
+    name: str
+    """The client's, as `capture` knows it, and as the user names the source."""
     title: str
     location: str
     """Where its files are by default, for people."""
@@ -290,7 +290,7 @@ CLAUDE_CODE = SessionSource(
     lambda path: path.suffix == ".jsonl", _read_claude,
 )  # fmt: skip
 SESSION_SOURCES: Mapping[str, SessionSource] = {
-    one.client: one
+    one.name: one
     for one in (
         CLAUDE_CODE,
         SessionSource(
