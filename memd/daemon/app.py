@@ -21,7 +21,7 @@ import anyio
 from memd import caches, log
 from memd.capture import spool
 from memd.capture.ingest import Ingestor, Receipt
-from memd.capture.project import ProjectOverrides, ProjectResolver
+from memd.capture.project import ProjectOverrides, ProjectResolver, read_remote
 from memd.capture.redact import RULES_VERSION, redact, redact_value
 from memd.config import Config, explain_retired
 from memd.consolidate.consolidator import Consolidator
@@ -312,7 +312,7 @@ class Daemon:
         syncer = Syncer(
             self._db, redact_value, self._clock, self._wake_indexer,
             lambda ids: curator.forget(ids, dry_run=False),
-            new_device=lambda: secrets.token_hex(8), finish_erasing=curator.eraser.finish,
+            new_device=lambda: secrets.token_hex(8), read_remote=read_remote, finish_erasing=curator.eraser.finish,
             host=hash_host(self._db.path),
         )  # fmt: skip
         label = self._config.sync.name or platform.node() or "unnamed"

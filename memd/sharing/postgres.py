@@ -514,6 +514,7 @@ def make_draft(fields: Fields) -> Draft:
 
 def propose_name(remote: str, names: Collection[str]) -> str | None:
     """Propose the one of these names that a git remote (`host/owner/app`) most likely means: the longest part of it."""
+    known = {name.lower(): name for name in names}
     parts = remote.split("/")
     candidates = ("/".join(parts[start:]) for start in range(len(parts)))
-    return next((one for one in candidates if one and one in names), None)
+    return next((known[one] for one in candidates if one and one in known), None)

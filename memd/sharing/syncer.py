@@ -5,20 +5,17 @@ transaction, and what was appended without being noted is read back as one's own
 """
 
 import json
-import re
 from collections.abc import (
     AsyncIterator,
     Awaitable,
     Callable,
     Collection,
-    Iterable,
     Iterator,
     Mapping,
     Sequence,
 )
 from dataclasses import dataclass, field, replace
 from functools import partial
-from pathlib import Path
 from typing import Any, TypeVar
 
 import anyio
@@ -111,6 +108,8 @@ class Syncer:
     """Erases memories from the vault, its log and its index."""
     new_device: Callable[[], str]
     """Makes the id of a new device."""
+    read_remote: Callable[[str], str | None]
+    """Reads the git remote of a repository as `host/path`."""
     finish_erasing: Callable[[], Awaitable[object]] = anyio.lowlevel.checkpoint
     """Leaves no word of what was redacted elsewhere in the vault's files."""
     host: str = ""
@@ -132,6 +131,11 @@ class Syncer:
             return str(noted["id"])
 
         return await self.db.write(read_or_make)
+
+    def find_remote(self, directory: str) -> str:
+        """Return the git remote by which a project is known on other machines; "" if there is none, or it is a path of this one."""
+        remote = self.read_remote(directory) or ""
+        return "" if remote.startswith(("/", ".")) else remote
 
     async def sync(
         self,
@@ -235,7 +239,10 @@ class _Run:
     async def _prepare(self) -> None:
         db = self.syncer.db
         keys = await db.read(statements.project_keys)
-        self._remotes = await anyio.to_thread.run_sync(read_remotes, set(keys.values()))
+        found = await anyio.to_thread.run_sync(
+            lambda: {key: self.syncer.find_remote(key) for key in {*keys.values()} if key[0] == "/"}
+        )
+        self._remotes = {key: remote for key, remote in found.items() if remote}
         self._logs = await anyio.to_thread.run_sync(self.transport.list_logs)
         self._cursors = await db.read(lambda tx: sharing.read_cursors(tx, self.place))
         noted = await db.read(lambda tx: ledger.read_note(tx, statements.NEWER_NOTE + self.place))
@@ -471,52 +478,6 @@ def _find_speakers(batch: LogBatch) -> set[str]:
 
 def _slice(items: Sequence[_T]) -> Iterator[Sequence[_T]]:
     return (items[start : start + _PART] for start in range(0, len(items), _PART))
-
-
-# ── Git remotes, by which clones of one repository are known wherever they lie ─────────────────
-
-_CONFIG_BYTES_MAX = 256 * 1024
-_SECTION = re.compile(r'\[\s*remote\s+"(?P<name>[^"]+)"\s*\]')
-_URL = re.compile(r"url\s*=\s*(?P<url>\S+)")
-_WITH_SCHEME = re.compile(
-    r"[a-z][a-z0-9+.-]*://(?:[^@/]*@)?(?P<host>[^/:]+)(?::\d+)?/(?P<path>.+)", re.IGNORECASE
-)
-_LIKE_SCP = re.compile(r"(?:[^@/]+@)?(?P<host>[^/:@]+):(?!/)(?P<path>.+)")
-
-
-def normalise_remote(url: str) -> str:
-    """`host/path` of a remote, whatever the way there, without user and password; "" for a local one."""
-    match = _WITH_SCHEME.fullmatch(url) or _LIKE_SCP.fullmatch(url)
-    if match is None or url.startswith("file:"):
-        return ""
-    path = match["path"].strip("/").removesuffix(".git")
-    return f"{match['host'].lower()}/{path}" if path else ""
-
-
-def read_remote(directory: str) -> str:
-    """The normalised remote `origin` of a checkout, else its only one; "" if it has none."""
-    try:
-        with Path(directory, ".git", "config").open(encoding="utf-8", errors="replace") as file:
-            text = file.read(_CONFIG_BYTES_MAX)
-    except OSError:
-        return ""
-    found: dict[str, str] = {}
-    section = None
-    for line in map(str.strip, text.splitlines()):
-        if line.startswith("["):
-            match = _SECTION.match(line)
-            section = match["name"] if match else None
-        elif section is not None and (match := _URL.match(line)):
-            found.setdefault(section, normalise_remote(match["url"]))
-    if "origin" in found or len(found) == 1:
-        return found.get("origin") or next(iter(found.values()))
-    return ""
-
-
-def read_remotes(keys: Iterable[str]) -> dict[str, str]:
-    """Project's key → its remote, of those that have one."""
-    found = {key: read_remote(key) for key in keys if key.startswith("/")}
-    return {key: remote for key, remote in found.items() if remote}
 
 
 def find_clones(remotes: Mapping[str, str], own_sessions: Mapping[str, int]) -> list[SameRemote]:

@@ -25,7 +25,7 @@ from memd.sharing.folder import FolderTransport
 from memd.sharing.places import FolderTarget, SyncTarget
 from memd.sharing.postgres import IS_BEHIND, LogId, LogServer, PostgresTransport
 from memd.sharing.records import MEMORY, PlaceUnreachable
-from memd.sharing.syncer import Syncer, SyncReport, read_remote
+from memd.sharing.syncer import Syncer, SyncReport
 from memd.sharing.team_replica import TeamReplica, leave_project
 from memd.sharing.team_server import ServerRefused, ServerUnreachable, describe_url
 from memd.store import ledger, projects, sharing
@@ -269,7 +269,7 @@ class TeamWorker:
         """The project on the server that has the name of this one's git remote. BadRequest if there is none."""
         async with self._connected() as logs:
             me, roles = await call_server(logs.list_roles)
-        remote = await anyio.to_thread.run_sync(read_remote, key)
+        remote = await anyio.to_thread.run_sync(self._syncer.find_remote, key)
         if (name := postgres.propose_name(remote, roles)) is not None:
             return name
         known = (

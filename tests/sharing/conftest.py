@@ -5,6 +5,7 @@ import secrets
 
 import pytest
 
+from memd.capture.project import read_remote
 from memd.consolidate.forget import ForgetSelection
 from memd.consolidate.remember import NewMemory, remember
 from memd.consolidate.scrub import Eraser
@@ -26,7 +27,7 @@ class SyncedVault:
         self.syncer = Syncer(
             self.db, lambda value: value, self.clock, lambda: None,
             lambda ids: self.eraser.forget(ForgetSelection(tuple(ids)), dry_run=False),
-            lambda: secrets.token_hex(8), host=host,
+            lambda: secrets.token_hex(8), read_remote, host=host,
         )  # fmt: skip
 
     def clock(self):

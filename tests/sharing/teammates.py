@@ -4,6 +4,7 @@ from functools import partial
 
 import pytest
 
+from memd.capture.project import read_remote
 from memd.capture.redact import redact, redact_value
 from memd.config import TeamConfig
 from memd.consolidate.curator import Curator
@@ -60,7 +61,7 @@ class Teammate:
         self.curator = Curator(db, redact, clock, lambda: None, eraser, secrets)
         self.syncer = Syncer(
             db, redact_value, clock, self._count, lambda ids: self.curator.forget(ids, dry_run=False),
-            new_device=lambda: device, host="here",
+            new_device=lambda: device, read_remote=read_remote, host="here",
         )  # fmt: skip
         self.worker = TeamWorker(self.syncer, TeamConfig(url=url), f"{name}s-laptop")
 

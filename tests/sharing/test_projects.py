@@ -1,7 +1,8 @@
 """Projects whose directories lie elsewhere on another machine."""
 
+from memd.capture.project import normalize_remote
 from memd.consolidate.projects import merge_projects
-from memd.sharing.syncer import SameRemote, normalise_remote
+from memd.sharing.syncer import SameRemote
 from tests.tables import every_row
 
 
@@ -44,13 +45,16 @@ async def test_clones_of_one_repository_are_proposed_and_become_one_project_on_e
     [
         ("git@github.com:me/x.git", "github.com/me/x"),
         ("ssh://git@github.com:22/me/x.git", "github.com/me/x"),
-        ("https://user:secret@GITHUB.com/me/x/", "github.com/me/x"),
+        ("https://user:secret@GITHUB.com/me/X/", "github.com/me/x"),
         ("git://github.com/me/x", "github.com/me/x"),
-        ("/srv/git/x.git", ""),
-        ("file:///srv/git/x.git", ""),
-        ("C:x", "c/x"),
-        ("", ""),
+        ("file:///srv/git/x.git", "/srv/git/x"),
     ],
 )
 def test_a_remote_is_one_name_however_it_is_reached(url, name):
-    assert normalise_remote(url) == name
+    assert normalize_remote(url) == name
+
+
+async def test_a_remote_that_is_a_path_of_this_machine_is_told_to_no_other(make_vault, tmp_path):
+    vault = make_vault("desk")
+    for number, url in enumerate(("/srv/git/x.git", "file:///srv/git/x.git", "../x")):
+        assert vault.syncer.find_remote(make_clone(tmp_path / str(number), url)) == ""

@@ -56,10 +56,9 @@ def test_what_was_held_back_from_a_session_is_no_injection_any_more():
     connection = apsw.Connection(":memory:")
     for sql in database.migrations()[:19]:
         connection.execute(sql)
-    rows = "(1, 1, 7, 'prompt', 5, 'shown', 0), (2, 1, 8, 'prompt', 5, 'held back', 1)"
     connection.execute(
-        "INSERT INTO injections (id, session_id, summary_id, moment, at, reason, held) VALUES "
-        + rows
+        "INSERT INTO injections (id, session_id, summary_id, moment, at, reason, held)"
+        " VALUES (1, 1, 7, 'prompt', 5, 'shown', 0), (2, 1, 8, 'prompt', 5, 'held back', 1)"
     )
     connection.execute(database.migrations()[19])
     assert list(connection.execute("SELECT id, reason FROM injections")) == [(1, "shown")]

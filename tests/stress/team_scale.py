@@ -88,7 +88,7 @@ async def measure_follower(urls, folder, count):
 
     syncer = Syncer(
         db, lambda value: value, lambda: NOW, lambda: None, forget,
-        new_device=lambda: "c" * 16, host="here",
+        new_device=lambda: "c" * 16, read_remote=lambda _: None, host="here",
     )  # fmt: skip
     worker = TeamWorker(syncer, TeamConfig(url=urls("ray")), "scale")
     await worker.join("app", "/src/app", has_instructions=False)
