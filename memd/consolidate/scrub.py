@@ -361,8 +361,6 @@ def _rewrite_rows(
 
 _SCRUB_ROWS = 200
 """Rows per transaction of a scrub."""
-_SCRUB_NOTE = "scrub"
-"""The note of how far a scrub has come."""
 _BACKUP_DURATION_MS = 10_000
 """A backup may contain what was written so long after it was begun."""
 _LOG_FIELDS_WITHOUT_WORDS = frozenset({"event", "level", "timestamp", "room", "vault"})
@@ -457,23 +455,17 @@ class Eraser:
         )  # fmt: skip
 
     async def scrub(self, rule: ScrubRule, *, dry_run: bool) -> ScrubResult:
-        """Rewrite every text in which the rule finds something, or report where that is.
-
-        An interrupted scrub continues where it stopped when it is asked for again.
-        """
+        """Rewrite every text in which the rule finds something, or report where that is."""
         await self.bring_in()
         result = ScrubResult(rule.name, is_dry_run=dry_run)
-        first, after = (0, 0) if dry_run else await self.db.read(partial(_read_progress, rule=rule))
-        for number in range(first, len(erasure.TEXT_TABLES)):
-            result = await self._scrub_table(result, rule, number, after, dry_run)
-            after = 0
+        for table in erasure.TEXT_TABLES:
+            result = await self._scrub_table(result, rule, table, dry_run)
         stays = await self.db.read(partial(find_unchangeable, rule=rule))
         result = replace(result, stays=stays)
         if self.files.log:
             work = partial(scrub_log, self.files.log, rule.text, dry_run=dry_run)
             result = result.with_count("log", await anyio.to_thread.run_sync(work))
         if not dry_run:
-            await self.db.write(partial(ledger.write_note, key=_SCRUB_NOTE, value="{}"))
             await self.db.write(partial(ledger.drop_notes, beginning=ledger.TOLD))
             if rule.name == SECRETS_NAME:
                 await self.db.write(partial(note_scrubbed_secrets, version=rule.version))
@@ -535,38 +527,23 @@ class Eraser:
         return await anyio.to_thread.run_sync(database.describe_readers, self.db.path)
 
     async def _scrub_table(
-        self, result: ScrubResult, rule: ScrubRule, number: int, after: int, dry_run: bool
+        self, result: ScrubResult, rule: ScrubRule, table: TextTable, dry_run: bool
     ) -> ScrubResult:
-        """Scrub the rows of one table after this id."""
-        table = erasure.TEXT_TABLES[number]
+        after = 0
         read = partial(erasure.read_texts, table=table, limit=_SCRUB_ROWS)
         while rows := await self.db.read(partial(read, after=after)):
             found = await anyio.to_thread.run_sync(count_replacements, rule, table, rows)
             after = rows[-1].id
             result = result.with_rows(table.name, found)
             if not dry_run:
-                write = partial(_scrub_rows, rule=rule, ids=[*found], progress=(number, after))
-                await self.db.write(write)
+                await self.db.write(partial(_scrub_rows, rule=rule, table=table, ids=[*found]))
         return result
 
 
-def _read_progress(tx: Connection, rule: ScrubRule) -> tuple[int, int]:
-    """Read where a scrub by this rule was interrupted: (index of the table, last row scrubbed)."""
-    progress = json.loads(ledger.read_note(tx, _SCRUB_NOTE) or "{}")
-    is_same = progress.get("rule") == rule.digest
-    return (progress["table"], progress["after"]) if is_same else (0, 0)
-
-
-def _scrub_rows(
-    tx: Connection, rule: ScrubRule, ids: Sequence[int], progress: tuple[int, int]
-) -> None:
-    """Scrub these rows as they are now, and record the progress: (index of the table, last row)."""
-    number, after = progress
-    table = erasure.TEXT_TABLES[number]
+def _scrub_rows(tx: Connection, rule: ScrubRule, table: TextTable, ids: Sequence[int]) -> None:
+    """Scrub these rows as they are now."""
     rows = erasure.texts_by_ids(tx, table, ids)
     for row, new in zip(rows, rewrite_rows(rule, table, rows), strict=True):
         erasure.write_texts(tx, table, row, new)
     if ids:
         erasure.mark_erased(tx, "forgotten")
-    note = {"rule": rule.digest, "table": number, "after": after}
-    ledger.write_note(tx, _SCRUB_NOTE, json.dumps(note))

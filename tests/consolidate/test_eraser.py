@@ -137,8 +137,6 @@ async def test_a_scrub_that_was_interrupted_goes_on_and_ends_with_all_of_it(vaul
             await eraser.scrub(rule, dry_run=False)
     finally:
         erasure.write_texts = real
-    assert "after" in vault.db.read_now(lambda tx: ledger.read_note(tx, "scrub"))
-    assert "zzyzx" not in vault.db.read_now(lambda tx: ledger.read_note(tx, "scrub"))
     done = await eraser.scrub(rule, dry_run=False)
     assert done.rows == {"events": 250, "summaries": 1}
     assert vault.get(number).title == "[REDACTED:scrub] road"
