@@ -1,6 +1,5 @@
 """The commands for upkeep: `memd consolidate`, `reindex`, `vacuum`, `notes` and `watch`."""
 
-import sys
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -19,10 +18,6 @@ _CHARACTERS_PER_TOKEN = 4
 _SESSIONS_SHOWN = 10
 """Sessions that a plan lists."""
 _RUNS_SHOWN = 20
-_POLL_S = 0.25
-"""Seconds between two questions about the progress of a reindex."""
-_PROGRESS_LINES = 10
-"""Lines that a reindex prints."""
 _VERDICT_VERBS = {
     "supersedes": "would hide",
     "contradicts": "contradicts",
@@ -182,16 +177,17 @@ def run_reindex(
         print_result(report, _format_redistilled(report))
         return
     if embeddings:
-        space, count = _recompute_embeddings()
-        done: Report = {"space": space, "passages": count}
-        amount = f"{output.plural(count, 'passage')} in {space}"
-    else:
-        with waiting("rebuilding the index"):
-            daemon_call.call("memd/reindex", daemon_call.LONG_S)
-        count = daemon_call.call("memd/status")["summaries"]["count"]
-        done, amount = {"memories": count}, output.plural(count, "memory")
+        begun = daemon_call.call("memd/reindex", embeddings=True)["report"]
+        amount = output.plural(begun["missing"], "memory")
+        line = f"{amount} to read anew for {begun['space']}; `memd status` shows the progress"
+        print_result(begun, [line])
+        return
+    with waiting("rebuilding the index"):
+        daemon_call.call("memd/reindex", daemon_call.LONG_S)
+    count = daemon_call.call("memd/status")["summaries"]["count"]
     seconds = round(time.monotonic() - started, 1)
-    print_result(done | {"took_s": seconds}, [f"done in {seconds} s: {amount}"])
+    line = f"done in {seconds} s: {output.plural(count, 'memory')}"
+    print_result({"memories": count, "took_s": seconds}, [line])
 
 
 def _format_redistilled(report: Report) -> Iterator[str]:
@@ -217,35 +213,6 @@ def _format_change(one: Report, *, is_dry_run: bool) -> str:
     elif change == "revised" and was != title:
         title = f"{was} → {title}"
     return f"{_MARKS[change]}{number} {one['kind']}  {title}"
-
-
-def _recompute_embeddings() -> tuple[str, int]:
-    """Have all vectors recomputed and print the progress; return the space and the number of vectors."""
-    daemon_call.call("memd/reindex", daemon_call.LONG_S, embeddings=True)
-    last = ""
-    try:
-        while True:
-            workers = daemon_call.call("memd/status")["rooms"]
-            backfill = next(worker for worker in workers if worker["name"] == "backfill")
-            done, total = backfill["done"], backfill["done"] + backfill["missing"]
-            step = total and _PROGRESS_LINES * done // total
-            if (told := f"{step} {backfill['why']}") != last:
-                last = told
-                print(f"{done:,} of {total:,}  {_format_wait(backfill)}".rstrip(), file=sys.stderr)
-            if not backfill["missing"]:
-                return backfill["space"], done
-            time.sleep(_POLL_S)
-    except KeyboardInterrupt:
-        print("this goes on in the background; `memd status` shows the progress")
-        raise
-
-
-def _format_wait(backfill: Report) -> str:
-    """Say how long the rest will take, or why it waits."""
-    if backfill["why"]:
-        return f"waiting: {output.one_line(backfill['why'])}"
-    eta_s = backfill["eta_s"]
-    return "" if eta_s is None else f"{output.format_duration(eta_s)} left"
 
 
 # ── vacuum ───────────────────────────────────────────────────────────────────────────────────────

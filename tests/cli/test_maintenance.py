@@ -60,38 +60,6 @@ def test_without_a_model_there_is_nothing_to_embed(memd):
     assert memd("status", "--json").json["summaries"] == before
 
 
-def backfill(done, missing, *, eta=None, why=""):
-    return {"space": "s", "done": done, "missing": missing, "eta_s": eta, "why": why}
-
-
-def test_each_tenth_of_a_backfill_and_each_wait_is_a_line(monkeypatch, capsys):
-    steps = iter([backfill(n, 100 - n, eta=10 - n // 10) for n in range(100)])
-    waits = iter([backfill(50, 50, why="no answer\nstart it"), backfill(100, 0)])
-
-    def call(method, *_, **__):
-        found = next(steps, None) or next(waits) if method == "memd/status" else None
-        return {"rooms": [{"name": "backfill", **found}] if found else []}
-
-    monkeypatch.setattr(maintenance.daemon_call, "call", call)
-    monkeypatch.setattr(maintenance, "_POLL_S", 0)
-    assert maintenance._recompute_embeddings() == ("s", 100)
-    lines = capsys.readouterr().err.splitlines()
-    assert (lines[0], lines[5]) == ("0 of 100  10 s left", "50 of 100  5 s left")
-    assert lines[10:] == ["50 of 100  waiting: no answer start it", "100 of 100"]
-
-
-def test_an_interrupt_says_that_the_backfill_goes_on(monkeypatch, capsys):
-    def call(method, *_, **__):
-        if method == "memd/status":
-            raise KeyboardInterrupt
-        return {"report": {"space": "s", "missing": 3}}
-
-    monkeypatch.setattr(maintenance.daemon_call, "call", call)
-    with pytest.raises(KeyboardInterrupt):
-        maintenance.run_reindex(embeddings=True)
-    assert "this goes on in the background" in capsys.readouterr().out
-
-
 # ── vacuum ────────────────────────────────────────────────────────────────────────────────────────
 
 
