@@ -342,7 +342,6 @@ class VaultRecords:
 
     def records(self, *kinds: str) -> Iterator[tuple[str, Fields]]:
         """Every record, or those of some kinds, as (kind, fields), in the order of EXPORT_SCHEMA."""
-        unknown = sharing.read_all(self._connection)
         for kind, schema in EXPORT_SCHEMA.items():
             if kinds and kind not in kinds:
                 continue
@@ -352,6 +351,6 @@ class VaultRecords:
                     fields[name] = json.loads(fields[name])
                 if "detail" in fields:
                     fields["detail"].pop(_RUN, None)
-                if unknown:
-                    fields = {**unknown.get(sharing.find_name(kind, fields), {}), **fields}
+                if kind == "summary":
+                    fields = sharing.read_of_memory(self._connection, fields["uid"]) | fields
                 yield kind, fields

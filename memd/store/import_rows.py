@@ -90,15 +90,14 @@ class RecordImporter:
         `may_repeat`: that this one is known already is fine in a strict import, too.
         """
         known, unknown = split_record(kind, fields)
-        name = sharing.find_name(kind, known)
         with judgments.updating_confidence(self._tx, self._affected_summaries(kind, known)):
             try:
                 outcome = self._import[kind](known)
             except _LeftOut as error:
                 outcome = error.outcome
-        if outcome == "revised" or (unknown and outcome in {"created", "known"}):
+        if kind == "summary" and outcome in {"created", "known", "revised"}:
             is_older = outcome == "known"
-            sharing.put(self._tx, name, unknown, or_ignore=is_older)
+            sharing.put_of_memory(self._tx, known["uid"], unknown, or_ignore=is_older)
         may_be_known = may_repeat or kind in _REPEATABLE
         is_harmless = outcome == "created" or (outcome == "known" and may_be_known)
         if self._is_strict and not is_harmless:

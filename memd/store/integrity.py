@@ -23,7 +23,6 @@ from memd.store import (
     fulltext,
     judgments,
     ledger,
-    links,
     sharing,
     statements,
     vectors,
@@ -102,7 +101,6 @@ def examine_vault(tx: Connection, now: int, *, is_served: bool) -> list[Finding]
         *_check_unknown_kinds(tx),
         _check_erasure(tx),
         _check_contradictions(tx),
-        _check_speakers(tx),
         _check_clock(tx, now),
         _check_capture(tx, now),
         *_check_sync(tx, now),
@@ -239,17 +237,6 @@ def _check_contradictions(tx: Connection) -> Finding:
     shown = [f"#{one} and #{other}" for one, other in judgments.open_contradictions(tx, count)]
     words = f"{count} to judge: {shorten_list(shown)}; `memd judge ID RELATION OTHER` settles which holds"
     return Finding("contradictions", "ok", words)
-
-
-def _check_speakers(tx: Connection) -> Finding:
-    """Check whether a memory of lesser authority hides one of the user's, as an earlier memd let it."""
-    if hidden := links.overruling_supersessions(tx):
-        pairs = [f"#{one.older_id} (behind #{one.newer_id})" for one in hidden]
-        words = f"a lesser voice hides what the user said: {shorten_list(pairs)}"
-        pair = f"{hidden[0].newer_id} {hidden[0].older_id}"
-        remedy = f"`memd judge {pair} --undo` shows it again, and so for each"
-        return Finding("speakers", "warning", words, remedy)
-    return Finding("speakers", "ok", "no lesser voice hides what the user said")
 
 
 def _check_clock(tx: Connection, now: int) -> Finding:

@@ -7,7 +7,7 @@ from typing import Any
 
 from apsw import Connection
 
-from memd.models import SETTINGS_NODE, Authority, Edge, EdgeType, Summary, Supersession
+from memd.models import SETTINGS_NODE, Edge, EdgeType, Summary, Supersession
 from memd.store import judgments
 from memd.store.filter import HIDES, REJECTED, marks
 from memd.store.queries import (
@@ -88,24 +88,6 @@ def undo_supersession(tx: Connection, supersession_id: int, at: int) -> bool:
     sql = "UPDATE supersessions SET undone_at = ? WHERE id = ? AND undone_at IS NULL"
     tx.execute(sql, (at, supersession_id))
     return tx.changes() > 0
-
-
-def overruling_supersessions(tx: Connection) -> list[Supersession]:
-    """Return the supersessions in force by which a memory that is not the user's hides one of the user's, unjudged.
-
-    A task that a turn has done is hidden by the turn's outcome, whoever words that: the user had it done. What the user's
-    later words turn is hidden by the note that they prove.
-    """
-    columns = ", ".join(f"x.{name}" for name in SUPERSESSION_COLUMNS.split(", "))
-    sql = (
-        f"SELECT {columns} FROM supersessions x JOIN summaries n ON n.id = x.newer_id"
-        " JOIN summaries o ON o.id = x.older_id"
-        " WHERE x.undone_at IS NULL AND x.rule NOT IN ('task-done', 'said-against') AND n.authority < ?1"
-        " AND (o.authority >= ?1 OR (o.pinned_by >= ?1 AND o.pinned_at <= x.at))"
-        " AND NOT EXISTS (SELECT 1 FROM judgments j WHERE j.undone_at IS NULL AND j.who = 'user'"
-        " AND j.newer_id = x.newer_id AND j.older_id = x.older_id) ORDER BY x.id"
-    )
-    return fetch_rows(tx, Supersession, sql, (Authority.USER_PROMPT.code,))
 
 
 def file_nodes_ending(tx: Connection, name: str, limit: int) -> list[str]:

@@ -28,7 +28,6 @@ from memd.store.queries import (
     last_id,
 )
 from memd.store.types import Fields
-from memd.text import digest
 
 RegisterName = tuple[str, str, str, str]
 """Kind, what it is of, the type of an edge or "", and the other end or ""."""
@@ -180,44 +179,6 @@ def write_cursor(tx: Connection, place: str, device: str, position: str, now: in
 
 # ── Unknown fields ────────────────────────────────────────────────────────────────────────────────
 
-UnknownName = tuple[str, str, str, str]
-"""Kind of record, what it is of, what else names it, the other end."""
-_NAMES: Mapping[str, tuple[str, str, tuple[str, ...]]] = {
-    "project": ("key", "", ()), "alias": ("key", "", ()), "session": ("uid", "", ()),
-    "event": ("key", "", ()), "summary": ("uid", "", ()), "supersession": ("newer", "older", ()),
-    "edge": ("from", "to", ("from_kind", "type", "to_kind")), "judgment": ("newer", "older", ()),
-    "use": ("summary", "", ()), "review": ("summary", "", ()), "together": ("one", "other", ()),
-    "injection": ("summary", "session", ("moment", "at")), "switch": ("target", "", ("scope",)),
-    "forgotten": ("key", "", ()),
-}  # fmt: skip
-"""Kind of record → the fields that name it: what it is of, the other end or "", the rest."""
-_ROWS = frozenset({"uid", "newer", "older", "summary", "session", "one", "other"})
-"""Fields that name a row by its uid, and so go with it."""
-
-
-def find_name(kind: str, fields: Mapping[str, Any]) -> UnknownName:
-    """The name of a record, in which no words are."""
-    one, other, rest = _NAMES[kind]
-    link = digest(*(str(fields[name]) for name in rest)) if rest else ""
-    return kind, _name_end(kind, one, fields), link, _name_end(kind, other, fields)
-
-
-def _name_end(kind: str, field: str, fields: Mapping[str, Any]) -> str:
-    if not field:
-        return ""
-    is_row = (
-        field in _ROWS
-        or (kind, field) == ("event", "key")
-        or fields.get(f"{field}_kind") in {"summary", "event", "session"}
-    )
-    return str(fields[field]) if is_row else digest(kind, str(fields[field]))
-
-
-def read_all(tx: Connection) -> dict[UnknownName, dict[str, Any]]:
-    """Everything that is kept: name of the record → its unknown fields."""
-    sql = "SELECT kind, one, link, other, fields FROM unknown_fields"
-    return {row[:4]: json.loads(row[4]) for row in fetch_all(tx, sql)}
-
 
 def read_of_memory(tx: Connection, uid: str) -> dict[str, Any]:
     """The unknown fields of a memory."""
@@ -228,22 +189,16 @@ def read_of_memory(tx: Connection, uid: str) -> dict[str, Any]:
     return found
 
 
-def put_of_memory(tx: Connection, uid: str, fields: Mapping[str, Any]) -> None:
-    """Let these be the unknown fields of a memory."""
-    put(tx, ("summary", uid, "", ""), fields)
-
-
-def put(
-    tx: Connection, name: UnknownName, fields: Mapping[str, Any], *, or_ignore: bool = False
+def put_of_memory(
+    tx: Connection, uid: str, fields: Mapping[str, Any], *, or_ignore: bool = False
 ) -> None:
-    """Keep the unknown fields of a record, or forget that it had any; `or_ignore`: unless some are kept."""
+    """Let these be the unknown fields of a memory; `or_ignore`: unless some are kept."""
     if not or_ignore:
-        sql = "DELETE FROM unknown_fields WHERE (kind, one, link, other) = (?, ?, ?, ?)"
-        tx.execute(sql, name)
-    if not fields:
-        return
-    sql = "INSERT OR IGNORE INTO unknown_fields (kind, one, link, other, fields) VALUES (?, ?, ?, ?, ?)"
-    tx.execute(sql, (*name, compact_json(fields)))
+        sql = "DELETE FROM unknown_fields WHERE (kind, one, link, other) = ('summary', ?, '', '')"
+        tx.execute(sql, (uid,))
+    if fields:
+        sql = "INSERT OR IGNORE INTO unknown_fields (kind, one, link, other, fields) VALUES ('summary', ?, '', '', ?)"
+        tx.execute(sql, (uid, compact_json(fields)))
 
 
 # ── Teams ──────────────────────────────────────────────────────────────────────────────────────
