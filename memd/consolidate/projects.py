@@ -7,14 +7,12 @@ the merge can be undone.
 """
 
 import json
-import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from memd.belief.standing import find_objection
 from memd.belief.supersede import hide
-from memd.directories import read_worktree_path
 from memd.errors import BadRequest
 from memd.models import GLOBAL_PROJECT, PLACELESS_PROJECTS, SCRATCH_PROJECT, Project, Summary
 from memd.store import ledger, links, projects, summaries
@@ -116,7 +114,7 @@ def undo_merge(tx: Connection, key: str, now: int) -> UndoneMerge:
     """Undo the merge of this project. BadRequest if it was not merged."""
     note = json.loads(ledger.read_note(tx, _NOTE + key) or "null")
     if note is None:
-        return _separate_worktree(tx, key, now)
+        raise BadRequest(f"project: {key} was not merged into another, as far as this vault knows")
     record = projects.MergeRecord(**note["record"])
     into = _get_project(tx, note["into"])  # or what that was merged into since
     moved = projects.restore_project(tx, record, into.id, note["at"])
@@ -126,30 +124,6 @@ def undo_merge(tx: Connection, key: str, now: int) -> UndoneMerge:
     ledger.drop_note(tx, _NOTE + key)
     projects.separate_project(tx, key)
     return UndoneMerge(_get_project(tx, key), into, moved.sessions, moved.memories, shown)
-
-
-def _separate_worktree(tx: Connection, name: str, now: int) -> UndoneMerge:
-    """Give a worktree that never was a project of its own the rows of its sessions; by its directory or its name."""
-    joined: dict[str, int] = {}
-    for directory, project_id in projects.session_directories(tx):
-        worktree = read_worktree_path(directory)
-        top = directory if worktree is None else worktree.top
-        if name in {top, re.split(r"[/\\]", top)[-1]}:
-            joined[top] = project_id
-    if len(joined) > 1:
-        raise BadRequest(
-            f"project: {name} is one of several; say which: {', '.join(sorted(joined))}"
-        )
-    found = next(((top, projects.project(tx, number)) for top, number in joined.items()), None)
-    if found is None or found[1] is None or found[0] == found[1].key:
-        raise BadRequest(f"project: {name} was not merged into another, as far as this vault knows")
-    top, into = found[0], found[1]
-    record = projects.MergeRecord(
-        top, re.split(r"[/\\]", top)[-1], "a worktree that you have separated", now, (), (), ()
-    )
-    moved = projects.restore_project(tx, record, into.id, 0)
-    projects.separate_project(tx, top)
-    return UndoneMerge(_get_project(tx, top), into, moved.sessions, moved.memories, ())
 
 
 def find_merged_key(tx: Connection, name: str) -> str | None:

@@ -269,14 +269,6 @@ def recorded_git(tx: Connection, project_id: int) -> tuple[frozenset[str], froze
     return frozenset(str(r) for r, _ in rows if r), frozenset(str(b) for _, b in rows if b)
 
 
-def session_directories(tx: Connection) -> list[tuple[str, int]]:
-    """(directory, project) of every session, once each."""
-    sql = (
-        "SELECT DISTINCT directory, project_id FROM sessions WHERE directory IS NOT NULL ORDER BY 1"
-    )
-    return fetch_all(tx, sql)
-
-
 def latest_places(tx: Connection, limit: int) -> list[tuple[str, str]]:
     """(client, directory) of the latest sessions, the latest first, once each."""
     sql = (
