@@ -4,12 +4,9 @@ What it says and whose word that is, what it replaced and what replaced it and w
 their places in the transcripts, and how it was used. `--graph` draws the raw edges.
 """
 
-import functools
-import glob
 import itertools
 import time
 from collections.abc import Iterator, Mapping
-from pathlib import Path
 from typing import Any
 
 from typer import Argument, Option
@@ -38,12 +35,6 @@ _QUOTE_LINES_MAX = 3
 _MEMORIES_OF_FILE_MAX = 20
 _SPEAKERS = {"prompt": "user", "stop": "agent", "subagent_stop": "agent"}
 """Kind of event → its speaker; other kinds are tool calls."""
-_TRANSCRIPTS = (
-    ".claude/projects/*/{}.jsonl", ".config/claude/projects/*/{}.jsonl", ".codex/sessions/*/*/*/rollout-*-{}.jsonl",
-    ".copilot/session-state/{}/events.jsonl", ".cursor/projects/*/agent-transcripts/{}.jsonl",
-    ".cursor/projects/*/agent-transcripts/{0}/{0}.jsonl", ".pi/agent/sessions/*/*_{}.jsonl",
-)  # fmt: skip
-"""Where clients keep the file of a session, if no hook has told its path, below the home directory."""
 
 
 def run_why(
@@ -177,8 +168,8 @@ def _tell_sources(sources: list[Mapping[str, Any]], terminal: Screen, width: int
         is_alleged = event.get("source") == AGENTS_IMPORT
         who = "an agent's import" if is_alleged else _SPEAKERS.get(event["kind"])
         who = who or output.one_line(event["tool"] or event["kind"])
-        transcript, line = find_place(position)
-        place = f"line {line}" if line else _name_position(position)
+        session = f"session {position['session']}" if position["session"] else ""
+        transcript, place = position["transcript"] or session, _name_position(position)
         head = f"{output.format_time(event['at'])}  {who}"
         yield _label(label, head + terminal.paint(f"  {place}" if place else "", "dim"))
         label = ""
@@ -211,45 +202,6 @@ def _tell_uses(access: Mapping[str, Any]) -> Iterator[str]:
         title = output.one_line(use["session_title"] or use["session"])
         reason = output.one_line(use["reason"])
         yield _label("", f"{output.format_time(use['at'])}  {use['moment']}  “{title}”: {reason}")
-
-
-# ── Places in transcripts ────────────────────────────────────────────────────────────────────────
-
-
-def find_place(position: Mapping[str, str]) -> tuple[str, int]:
-    """The transcript of an event, and the number of its line there, from 1; 0 if the file does not tell."""
-    transcript, session = position["transcript"], position["session"]
-    path = Path(transcript) if transcript else _find_transcript(session)
-    mark = position["line"] or position["tool_use"]
-    if path is None:
-        return (f"session {session}" if session else ""), 0
-    return str(path), _find_line(path, mark) if mark else 0
-
-
-@functools.cache
-def _find_transcript(session: str) -> Path | None:
-    if not session or "/" in session:
-        return None
-    for pattern in _TRANSCRIPTS:
-        for path in Path.home().glob(pattern.format(glob.escape(session))):
-            return path
-    return None
-
-
-def _find_line(path: Path, mark: str) -> int:
-    """The first line that is named so, or has the call of a tool that is."""
-    names = ("uuid", "id", "tool_use_id", "call_id", "toolCallId", "messageId", "turn_id")
-    wanted = tuple(f'"{name}":"{mark}"'.encode() for name in names)
-    try:
-        if not path.is_file():  # a device or a pipe would never end
-            return 0
-        with path.open("rb") as lines:
-            for number, line in enumerate(lines, 1):
-                if any(name in line for name in wanted):
-                    return number
-    except OSError:
-        return 0
-    return 0
 
 
 # ── A file, or another node ──────────────────────────────────────────────────────────────────────

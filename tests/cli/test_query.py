@@ -1,5 +1,4 @@
 import datetime as dt
-import json
 import re
 
 import pytest
@@ -349,37 +348,6 @@ def test_why_shows_rule_and_place_in_the_transcript(memd):
     assert f"made by      rule {hit['rule']} (" in ran.out
     assert "\n             in session " in ran.out
     assert "  tool use toolu_" in ran.out or "  message " in ran.out
-
-
-def test_why_names_the_line_of_a_transcript_that_is_there(memd, monkeypatch, tmp_path):
-    hit = memd("search", "login 500", "--project", "all", "--json").json["hits"][0]
-    position = memd("why", hit["id"], "--json").json["sources"][0]["position"]
-    folder = tmp_path / ".claude" / "projects" / "-src-ledger"
-    folder.mkdir(parents=True)
-    name = "uuid" if position["line"] else "tool_use_id"
-    mark = json.dumps({name: position["line"] or position["tool_use"]}, separators=(",", ":"))
-    (folder / f"{position['session']}.jsonl").write_text('{"type":"summary"}\n' + mark + "\n")
-    monkeypatch.setenv("HOME", str(tmp_path))
-    why._find_transcript.cache_clear()
-    transcript, line = why.find_place(position)
-    assert (transcript, line) == (str(folder / f"{position['session']}.jsonl"), 2)
-    why._find_transcript.cache_clear()
-
-
-def test_why_finds_the_sessions_of_other_clients(monkeypatch, tmp_path):
-    files = {
-        "c": ".codex/sessions/2026/09/21/rollout-2026-09-21T13-33-20-c.jsonl", "p": ".copilot/session-state/p/events.jsonl",
-        "u": ".cursor/projects/home-dev-shop/agent-transcripts/u/u.jsonl",
-    }  # fmt: skip
-    monkeypatch.setenv("HOME", str(tmp_path))
-    why._find_transcript.cache_clear()
-    for session, name in files.items():
-        file = tmp_path / name
-        file.parent.mkdir(parents=True)
-        file.write_text('{}\n{"call_id":"call_5"}\n')
-        position = {"session": session, "transcript": "", "line": "", "tool_use": "call_5"}
-        assert why.find_place(position) == (str(file), 2)
-    why._find_transcript.cache_clear()
 
 
 def test_why_shows_uses():

@@ -274,22 +274,6 @@ def test_why_fits_the_terminal_and_tells_of_each_memory_once():
     assert any("y" * 200 in line for line in why.tell_story(found, Screen()))
 
 
-def test_a_transcript_that_never_ends_is_not_searched_for_a_line(tmp_path):
-    os.mkfifo(pipe := tmp_path / "pipe.jsonl")
-    for path in (str(pipe), "/dev/zero"):
-        place = {"transcript": path, "session": "s", "line": "u", "tool_use": ""}
-        assert why.find_place(place) == (path, 0)
-
-
-def test_the_id_of_a_session_is_no_pattern_of_files(tmp_path, monkeypatch):
-    monkeypatch.setattr(Path, "home", lambda: tmp_path)
-    folder = tmp_path / ".claude" / "projects" / "p"
-    folder.mkdir(parents=True)
-    (folder / "other.jsonl").write_text("")
-    place = {"transcript": "", "session": "*", "line": "", "tool_use": ""}
-    assert why.find_place(place) == ("session *", 0)
-
-
 def test_work_of_more_than_a_second_shows_what_it_does(on_terminal):
     assert "rebuilding the index" in on_terminal("reindex")
 
