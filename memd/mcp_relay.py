@@ -94,21 +94,17 @@ class State:
     READY = "ready"
 
 
-class _OpenLine:
-    """A line of the client with requests that are not answered yet."""
+class _OpenCall:
+    """A request of the client that is not answered yet."""
 
-    __slots__ = ("end", "line", "requests")
+    __slots__ = ("end", "key", "line", "method")
 
-    def __init__(self, line: bytes, end: int | None) -> None:
+    def __init__(self, line: bytes, end: int | None, key: Key, method: str) -> None:
         self.line = line
         self.end = end
         """How many bytes the daemon has received once it has this line; None while the line waits."""
-        self.requests: dict[Key, str] = {}
-        """The method of each open request."""
-
-    @property
-    def is_repeatable(self) -> bool:
-        return all(method in _REPEATABLE for method in self.requests.values())
+        self.key = key
+        self.method = method
 
 
 class McpRelay:
@@ -132,7 +128,7 @@ class McpRelay:
         self._backlog: list[tuple[bytes, int | None]] = []
         """Lines to parse, in order: of the client with their end, of the daemon with None."""
         self._backlog_bytes = 0
-        self._open: dict[Key, _OpenLine] = {}
+        self._open: dict[Key, _OpenCall] = {}
         self._handshake: tuple[Key, bytes] | None = None
         self._version: object = None
         self._initialized: bytes | None = None
@@ -180,10 +176,9 @@ class McpRelay:
         for line, end in backlog:
             value = _parse(line)
             if end is not None:
-                self._note_calls(line, value, end)
+                self._note_call(line, value, end)
                 continue
-            for message in value if isinstance(value, list) else [value]:
-                self._note_answer(message)
+            self._note_answer(value)
 
     # ── Connections ──────────────────────────────────────────────────────────────────────────────
 
@@ -209,13 +204,13 @@ class McpRelay:
         self.to_daemon.clear()
         if self._refusal is not None:
             self._note_answer(_parse(self._refusal))
-        for opened in self._open_lines():
+        for opened in list(self._open.values()):
             if opened.end is None:
                 continue
             # Without its last byte, which is its line end, a line may still be complete.
             is_sent = self._sent >= opened.end - (len(opened.line) - len(opened.line.rstrip()))
             opened.end = None
-            if is_sent and not opened.is_repeatable:
+            if is_sent and opened.method not in _REPEATABLE:
                 closed = f"memd closed the connection: {self._complaint}"
                 message = closed if self._complaint else _INTERRUPTED
                 if silence:
@@ -239,7 +234,7 @@ class McpRelay:
 
     def refuse_waiting(self, message: str) -> None:
         """Answer every request that waits: nothing of it was done."""
-        for opened in self._open_lines():
+        for opened in list(self._open.values()):
             if opened.end is None:
                 self._refuse(opened, message)
 
@@ -261,37 +256,31 @@ class McpRelay:
         if len(self._backlog) > _BACKLOG_LINES_MAX or self._backlog_bytes > _BACKLOG_BYTES_MAX:
             self.catch_up()
 
-    def _open_lines(self) -> list[_OpenLine]:
-        """Each open line once, in the order in which the client sent them."""
-        return list({id(opened): opened for opened in self._open.values()}.values())
-
     def _queue(self, line: bytes) -> None:
         """Have a line wait for the next daemon. Notifications are about the last one, and dropped."""
         value = _parse(line)
         if value is None and line.strip():
             self._answer("null", PARSE_ERROR, "not JSON")
-        opened = self._note_calls(line, value, None)
+        opened = self._note_call(line, value, None)
         if opened is None:
             return
-        waiting = [one for one in self._open_lines() if one.end is None]
+        waiting = [one for one in self._open.values() if one.end is None]
         if len(waiting) > WAITING_MAX or sum(len(one.line) for one in waiting) > WAITING_BYTES_MAX:
             self._refuse(
                 opened, f"memd is away, and {len(waiting) - 1} calls wait for it; call again later"
             )
 
-    def _note_calls(self, line: bytes, value: "Any", end: int | None) -> _OpenLine | None:
-        """Remember the requests on a line of the client, and what its notifications mean."""
-        opened = _OpenLine(line, end)
-        for message in value if isinstance(value, list) else [value]:
-            method = message.get("method") if isinstance(message, dict) else None
-            if not isinstance(method, str):
-                continue
-            if "id" not in message:
-                self._note_notification(method, message, line)
-            elif (key := _make_key(message["id"])) is not None:
-                opened.requests[key] = method
-                self._open[key] = opened
-        return opened if opened.requests else None
+    def _note_call(self, line: bytes, message: "Any", end: int | None) -> _OpenCall | None:
+        """Remember the request on a line of the client, or what its notification means."""
+        method = message.get("method") if isinstance(message, dict) else None
+        if not isinstance(method, str):
+            return None
+        if "id" not in message:
+            self._note_notification(method, message, line)
+        elif (key := _make_key(message["id"])) is not None:
+            self._open[key] = _OpenCall(line, end, key, method)
+            return self._open[key]
+        return None
 
     def _note_notification(self, method: str, message: "dict[str, Any]", line: bytes) -> None:
         if method == "notifications/initialized":
@@ -299,8 +288,8 @@ class McpRelay:
         elif method == "notifications/cancelled" and isinstance(message.get("params"), dict):
             # A cancelled request gets no answer.
             key = _make_key(message["params"].get("requestId"))
-            if key is not None and key in self._open:
-                del self._open.pop(key).requests[key]
+            if key is not None:
+                self._open.pop(key, None)
 
     def _note_answer(self, message: "Any") -> None:
         """Close the request that a message of the daemon answers, and learn from the answer."""
@@ -315,10 +304,8 @@ class McpRelay:
         opened = self._open.pop(key, None)
         if opened is None:
             return
-        method, result = opened.requests.pop(key), message.get("result")
-        if not isinstance(result, dict):
-            return
-        if method in _HANDSHAKES:
+        result = message.get("result")
+        if isinstance(result, dict) and opened.method in _HANDSHAKES:
             self._handshake = key, opened.line
             self._version = result.get("protocolVersion")
 
@@ -343,17 +330,15 @@ class McpRelay:
         self.state = State.READY
         if self._handshake is not None and self._initialized is not None:
             self._send(self._initialized)
-        for opened in self._open_lines():
+        for opened in self._open.values():
             self._send(opened.line)
             opened.end = self._added
 
-    def _refuse(self, opened: _OpenLine, message: str, *, done: str = "no") -> None:
-        """Answer the requests of a line with an error that allows to call again, and forget them."""
+    def _refuse(self, opened: _OpenCall, message: str, *, done: str = "no") -> None:
+        """Answer a request with an error that allows to call again, and forget it."""
         data = f'{{"retryable":true,"done":"{done}"}}'
-        for key in opened.requests:
-            del self._open[key]
-            self.to_client += _format_error(_quote_id(key), RETRYABLE, message, data) + b"\n"
-        opened.requests.clear()
+        del self._open[opened.key]
+        self.to_client += _format_error(_quote_id(opened.key), RETRYABLE, message, data) + b"\n"
 
     def _answer(self, quoted_id: str, code: int, message: str) -> None:
         self.to_client += _format_error(quoted_id, code, message) + b"\n"
