@@ -100,9 +100,7 @@ def examine_vault(tx: Connection, now: int, *, is_served: bool) -> list[Finding]
         _check_ledger(tx),
         *_check_unknown_kinds(tx),
         _check_erasure(tx),
-        _check_contradictions(tx),
         _check_clock(tx, now),
-        _check_capture(tx, now),
         *_check_sync(tx, now),
     ]
 
@@ -229,16 +227,6 @@ def _check_erasure(tx: Connection) -> Finding:
     return Finding("erasure", "ok", "nothing is left of what was forgotten")
 
 
-def _check_contradictions(tx: Connection) -> Finding:
-    """Report the contradictions that wait for the user's judgment: no fault of the vault."""
-    count = judgments.count_open_contradictions(tx)
-    if not count:
-        return Finding("contradictions", "ok", "no visible memory contradicts another")
-    shown = [f"#{one} and #{other}" for one, other in judgments.open_contradictions(tx, count)]
-    words = f"{count} to judge: {shorten_list(shown)}; `memd judge ID RELATION OTHER` settles which holds"
-    return Finding("contradictions", "ok", words)
-
-
 def _check_clock(tx: Connection, now: int) -> Finding:
     latest = now + _CLOCK_SLACK_MS
     ahead = count_rows(tx, "events WHERE at > ?", (latest,))
@@ -268,15 +256,6 @@ def _check_sync(tx: Connection, now: int) -> Iterator[Finding]:
     if waiting := len(statements.forgotten_but_there(tx)):
         words = f"{waiting} memories were forgotten on another machine, and are still here"
         yield Finding("sync", "warning", words, "`memd sync` erases them")
-
-
-def _check_capture(tx: Connection, now: int) -> Finding:
-    sql = "SELECT at FROM events WHERE source IN ('live', 'spool') ORDER BY id DESC LIMIT 1"
-    if (last := fetch_int(tx, sql)) is None:
-        return Finding("capture", "ok", "no hook has brought an event yet")
-    hours = max(0, now - last) / 3_600_000
-    ago = f"{hours * 60:.0f} min" if hours < 1 else f"{hours:.0f} h"
-    return Finding("capture", "ok", f"a hook last brought an event {ago} ago")
 
 
 # ── Repair ─────────────────────────────────────────────────────────────────────────────────────

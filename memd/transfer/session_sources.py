@@ -199,7 +199,6 @@ def _read_copilot(path: Path, _: SharedLines) -> SessionReader:
 _CURSOR_FOLDER = "agent-transcripts"
 _CURSOR_SUBAGENTS = "subagents"
 _ABSOLUTE_PATH = re.compile(r'"(/[^"\\\s]{1,1000})"')
-_NOT_ALPHANUMERIC = re.compile(r"[^A-Za-z0-9]")
 
 
 def _read_cursor(path: Path, _: SharedLines) -> SessionReader:
@@ -221,7 +220,7 @@ def _find_cursor_directory(path: Path, name: str) -> str | None:
         for named in dict.fromkeys(_ABSOLUTE_PATH.findall(text)):
             deep = PurePosixPath(named)
             for place in map(str, (deep, *deep.parents)):
-                if _NOT_ALPHANUMERIC.sub("-", place[1:]) == name:
+                if sources.name_folder(place[1:]) == name:
                     return place
     return find_directory_by_name(f"-{name}")
 

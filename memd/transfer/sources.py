@@ -528,7 +528,7 @@ def _read_transcript_directory(path: Path, name: str) -> str | None:
                 continue
             found = record.get("cwd") if isinstance(record, dict) else None
             if isinstance(found, str) and found.startswith("/"):
-                if _folder_name(found) == name:
+                if name_folder(found) == name:
                     return found
                 first = first or found
     return first
@@ -547,12 +547,13 @@ def find_directory_by_name(name: str) -> str | None:
             continue
         seen += len(paths)
         for path in paths:
-            if _folder_name(path) == name:
+            if name_folder(path) == name:
                 found.append(path)
-            elif name.startswith(f"{_folder_name(path)}-"):
+            elif name.startswith(f"{name_folder(path)}-"):
                 frontier.append(Path(path))
     return found[0] if len(found) == 1 else None
 
 
-def _folder_name(path: str) -> str:
+def name_folder(path: str) -> str:
+    """Return the name of the folder that a client keeps for a directory: its path with dashes for all signs."""
     return _NOT_ALPHANUMERIC.sub("-", path)

@@ -293,7 +293,7 @@ def test_a_project_directory_is_read_from_a_transcript(base):
 def test_without_a_transcript_the_directory_is_found_by_its_name(base, tmp_path):
     real = tmp_path / "my-app.v2" / "sub_dir"
     real.mkdir(parents=True)
-    folder = base / "projects" / sources._folder_name(str(real))
+    folder = base / "projects" / sources.name_folder(str(real))
     assert sources.resolve_project_directory(folder) == str(real)
     (tmp_path / "my" / "app" / "v2" / "sub_dir").mkdir(parents=True)
     assert sources.resolve_project_directory(folder) is None

@@ -31,10 +31,11 @@ _OTHER_ITEMS = frozenset({
     "compaction", "compaction_summary", "context_compaction", "mcp_list_tools",
 })  # fmt: skip
 """Types of lines, and of items in them, that tell nothing of the work."""
-_INJECTED = re.compile(
-    r"\s*(?:# AGENTS\.md instructions|</?(?:user_instructions|environment_context|turn_aborted|subagent_notification"
-    r"|user_shell_command|skill|collaboration_mode|permissions|hook_prompt|image|model_switch|INSTRUCTIONS)\b)"
-)
+_CLIENTS_TAGS = (
+    "user_instructions", "environment_context", "turn_aborted", "subagent_notification", "user_shell_command", "skill",
+    "collaboration_mode", "permissions", "hook_prompt", "image", "model_switch", "INSTRUCTIONS",
+)  # fmt: skip
+_INJECTED = re.compile(rf"\s*(?:# AGENTS\.md instructions|</?(?:{'|'.join(_CLIENTS_TAGS)})\b)")
 """How a text begins that the client put in the user's place."""
 _TYPED = "user."
 """A part of a message that the user wrote has a kind that begins with it."""
