@@ -15,13 +15,19 @@ import threading
 import time
 from pathlib import Path
 
-from memd import hook_event
+from memd import hook_event, stdio_proxy
 from memd.__main__ import main
-from memd.daemon import process
-from memd.injection import guard
+from memd.consolidate import consolidator
+from memd.daemon import client_notes, process, worktrees
+from memd.daemon import status as daemon_status
+from memd.distill import distiller
+from memd.embeddings import remote
+from memd.injection import guard, outcomes
 from memd.launcher import make_daemon_environment
 from memd.paths import mend_umask, private_dir
 from memd.server import control
+from memd.store import database
+from memd.viewer import server as viewer
 from tests.stress import fake_clock
 
 _CONTEXT = multiprocessing.get_context("forkserver")
@@ -33,17 +39,34 @@ _HOOK_S = 30
 PATIENT = {"inject.prompt_s": 5, "inject.session_s": 5}
 """MEMD_TUNING: what is shown to agents may take as long as a busy machine needs for it."""
 
+HASTY = (
+    # What is polled until it is so is never an old answer.
+    (daemon_status, {"_CACHE_S": 0.0}),
+    (database, {"_READER_WAIT_MS": 50}),
+    (distiller, {"_PAUSE_MAX_S": 0.1}),
+    (consolidator, {"_BACKLOG_INTERVAL_S": 0.05}),
+    (worktrees, {"_REST_S": 0.05}),
+    (viewer, {"_WATCH_S": 0.05}),
+    (outcomes, {"_RETRY_S": 0.05}),
+    (remote, {"CHECK_INTERVAL_S": 0.2}),
+    (client_notes, {"LOOKS_AFTER_S": (0.05, 30.0), "_POLL_S": 0.1, "_DEBOUNCE_MS": 20, "_STEP_MS": 10, "_TIMEOUT_MS": 50}),
+)  # fmt: skip
+"""Pauses of a daemon that only spare a processor: where tests wait for what follows, they are short."""
+
 
 class ForkedMemd:
-    """`memd WORDS`, with the few methods of `subprocess.Popen` that tests use; its output goes to `folder`."""
+    """`memd WORDS`, with the few methods of `subprocess.Popen` that tests use; its output goes to `folder`.
 
-    def __init__(self, words, environ, folder, stdin=b"", directory=None):
+    `limits`: other values of the proxy's.
+    """
+
+    def __init__(self, words, environ, folder, stdin=b"", directory=None, limits=None):
         folder.mkdir(parents=True, exist_ok=True)
         (folder / "stdin").write_bytes(stdin)
         self._folder = folder
         self._process = _CONTEXT.Process(
             target=_run,
-            args=(words, environ, str(directory or Path.cwd()), str(folder)),
+            args=(words, environ, str(directory or Path.cwd()), str(folder), limits or {}),
             daemon=True,
         )
         self.returncode = None
@@ -130,7 +153,8 @@ def _serve_until_end(paths, environ):
         os._exit(status)
 
 
-def _run(words, environ, directory, folder):
+def _run(words, environ, directory, folder, limits):
+    vars(stdio_proxy).update(limits)
     process.spawn_daemon = ForkedDaemon
     # How soon a hook gives up is for tests/test_hook.py; here a busy machine may take its time.
     hook_event.BUDGET_S = hook_event.CONTEXT_BUDGET_S = hook_event.STDIN_S = _HOOK_S
@@ -144,6 +168,8 @@ def _be_memd(words, environ, directory, files):
     os.environ.clear()
     os.environ.update(environ)
     time.tzset()
+    for module, pauses in HASTY:
+        vars(module).update(pauses)
     if fake_clock.VARIABLE in environ:
         fake_clock.use_clock(environ[fake_clock.VARIABLE])
     os.chdir(directory)

@@ -300,7 +300,6 @@ def test_a_program_is_used_only_if_it_works_here(machine):
     host, write = machine
     assert claude.find_quick_hook(host) is None
     write("nc", "import sys; sys.exit('invalid option -- U')")
-    assert claude.find_quick_hook(host) is None
     write("ncat", SENDER.replace("sys.argv[1]", "sys.argv[-1]"))
     command = claude.find_quick_hook(host)
     path = host.paths.socket

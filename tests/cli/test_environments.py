@@ -50,7 +50,7 @@ class Machine:
     def memd_forked(self, *words):
         """A command of which only what it says counts: without an interpreter of its own."""
         folder = self.output / str(next(self.runs))
-        ran = ForkedMemd(words, self.environ, folder, directory=self.cwd)
+        ran = ForkedMemd(words, self.environ, folder, directory=self.cwd, limits={"WAIT_S": 0.1})
         status = ran.wait(120)
         said = ran.output("stderr").decode()
         assert "Traceback" not in said

@@ -36,7 +36,7 @@ def ask(daemon):
 
 
 def test_the_first_question_waits_for_a_model_that_is_slow_at_first(daemon, ollama):
-    ollama.delay_s = 0.2
+    ollama.delay_s = 0.05
 
     def find_first():
         """The first answer; None where a busy machine was slower than any model."""

@@ -218,9 +218,10 @@ async def test_a_hung_daemon_fails_calls_soon_and_goes_on_when_it_wakes_with_not
 
 async def test_a_killed_daemon_is_started_by_the_next_call_where_sessions_may_start_one(machine):
     others = zombies()  # of whatever else runs on this machine
-    async with machine.session("stateless", MEMD_START="1") as client:
+    limits = {"START_AFTER_S": 0.1}
+    async with machine.session("stateless", limits, MEMD_START="1") as client:
         await remember(client, "Sessions are kept in Redis because SQLite was too slow")
-        for _ in range(3):
+        for _ in range(2):
             before = machine.pid
             machine.kill()
             assert len(await search(client)) == 1
@@ -240,7 +241,8 @@ def zombies():
 
 
 async def test_a_daemon_that_was_stopped_on_purpose_stays_so(machine):
-    async with machine.session("handshake", MEMD_START="1") as client:
+    limits = {"START_AFTER_S": 0.1, "STOPPED_S": 0.2}
+    async with machine.session("handshake", limits, MEMD_START="1") as client:
         await search(client)
         await in_a_thread(machine.run, "stop")
         for _ in range(2):

@@ -10,9 +10,14 @@ import pytest
 
 from tests.e2e.real_daemon import RealDaemon
 
-WITHOUT_LIBRARY = (
-    "import sys; sys.modules['watchfiles'] = None; from memd.__main__ import main; sys.exit(main())"
-)
+WITHOUT_LIBRARY = """
+import sys
+sys.modules["watchfiles"] = None
+from memd.daemon import client_notes
+client_notes._POLL_S = 0.1
+from memd.__main__ import main
+sys.exit(main())
+"""
 
 
 def make_repository(place):

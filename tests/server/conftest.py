@@ -23,12 +23,15 @@ from memd.injection.moments import InjectedContext
 from memd.injection.outcomes import OutcomeJudge
 from memd.models import Draft, EdgeType, Finding, Kind, Source
 from memd.recall.types import Answer, Hit, ScorePart
+from memd.server import connection
 from memd.server.connection import ConnectionLimits
 from memd.server.listener import CONNECTIONS_MAX, Listener
 from memd.server.service import MIN_EVENT_S, App, MemoryService
 from memd.store import links, projects, summaries
 from memd.store.links import NewEdge
 from memd.store.usage import Injection
+
+connection.DROPPED_S = 0.05
 
 
 @dataclass

@@ -10,6 +10,7 @@ import os
 import re
 import stat
 import subprocess
+import sys
 import tempfile
 import time
 from collections.abc import Callable, Iterator, Sequence
@@ -51,6 +52,7 @@ try:
 except OSError as error:
     print(type(error).__name__)
 """
+_HASTY_PROXY = "from memd import stdio_proxy; stdio_proxy.WAIT_S = 0.5; stdio_proxy.main()"
 _SQUAT = """
 import socket, sys
 server = socket.socket(socket.AF_UNIX); server.bind(sys.argv[1]); server.listen(); print("ready", flush=True)
@@ -155,7 +157,13 @@ def squatter() -> list[str]:
             tries = [
                 daemon.run("hook", event, given=json.dumps(prompt).encode()),
                 daemon.run("search", "hello"),
-                daemon.run("mcp", given=b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n'),
+                subprocess.run(
+                    [sys.executable, "-c", _HASTY_PROXY],
+                    env=daemon.environ | {"MEMD_START": "0"},
+                    input=b'{"jsonrpc":"2.0","id":1,"method":"ping"}\n',
+                    capture_output=True,
+                    check=False,
+                ),
             ]
             heard = [int(squatting.stdout.readline()) for _ in tries]
         finally:

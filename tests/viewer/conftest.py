@@ -9,11 +9,15 @@ from html.parser import HTMLParser
 import pytest
 
 from memd.client import Client
+from memd.viewer import server
 from memd.viewer.server import Viewer, ViewSettings
 from tests.cli.conftest import running
 
 NOW = 1_795_400_000_000
 """UTC milliseconds; what the pages call now."""
+
+
+server._WATCH_S = 0.02  # every test waits until its viewer has noticed its end
 
 
 @dataclass(frozen=True)
