@@ -22,6 +22,7 @@ from memd.daemon import client_notes, process, worktrees
 from memd.daemon import status as daemon_status
 from memd.distill import distiller
 from memd.embeddings import remote
+from memd.index import indexer
 from memd.injection import guard, outcomes
 from memd.launcher import make_daemon_environment
 from memd.paths import mend_umask, private_dir
@@ -45,6 +46,7 @@ HASTY = (
     (database, {"_READER_WAIT_MS": 50}),
     (distiller, {"_PAUSE_MAX_S": 0.1}),
     (consolidator, {"_BACKLOG_INTERVAL_S": 0.05}),
+    (indexer, {"_IDLE_S": 0.5}),
     (worktrees, {"_REST_S": 0.05}),
     (viewer, {"_WATCH_S": 0.05}),
     (outcomes, {"_RETRY_S": 0.05}),

@@ -273,7 +273,7 @@ async def _close_then_open_the_gate(server):
 async def test_shutdown_ends_although_an_answer_never_comes(server, connect, eventually):
     server.recaller.gate = anyio.Event()
     async with contextlib.AsyncExitStack() as stack:
-        await stack.enter_async_context(server.open())
+        await stack.enter_async_context(server.open(drain_s=0.1))
         client = await stack.enter_async_context(connect())
         await client.send(
             {"jsonrpc": "2.0", "id": 1, "method": "memd/search", "params": {"query": "slow"}}
