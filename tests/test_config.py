@@ -8,6 +8,10 @@ import pytest
 from memd import config
 from memd.config import RETIRED, Config
 from memd.errors import ConfigError
+from tests.tables import read_tables
+
+TABLES = read_tables("config")
+
 
 EXAMPLE = Path(__file__).parent.parent / "config.example.toml"
 
@@ -45,26 +49,7 @@ def test_a_setting_is_read_from_the_file(tmp_path):
     assert config.load_config(str(file)).inject.tokens == 900
 
 
-@pytest.mark.parametrize(
-    ("text", "said"),
-    [
-        ("[recall]\nkk = 9", "recall.kk: there is no such key"),
-        ("[recal]\nprofile = 'memd'", "recal: there is no such key"),
-        ("[inject]\ntokens = 0", "inject.tokens: "),
-        ("[inject]\ntokens = 'many'", "inject.tokens: "),
-        ("[distill]\nidle_sec = 1", "distill.idle_sec: there is no such key"),
-        ("[serve]\ndrain_s = 1\nlin_bytes = 1", "serve.lin_bytes: there is no such key"),
-        ("serve = 1", "serve: there is no such key"),
-        ("recall = 3", "recall: "),
-        ("[distill]\nwriter = 'command'", "distill: writer_command: name the program to run"),
-        (
-            "[distill]\nwriter_command = ['']",
-            "distill.writer_command: the first word is to be a program",
-        ),
-        ("[distill]\nwriter_command = 'claude -p'", "distill.writer_command: "),
-        ("[recall", "is not valid TOML"),
-    ],
-)
+@pytest.mark.parametrize(("text", "said"), TABLES["a_wrong_setting_is_refused_by_its_name"])
 def test_a_wrong_setting_is_refused_by_its_name(text, said):
     with pytest.raises(ConfigError, match=re.escape(said)) as caught:
         config.parse_config(text, "config.toml")
@@ -175,17 +160,7 @@ def test_a_daemon_of_a_test_takes_what_is_no_setting_from_its_environment():
     assert config.parse_config(text, "c.toml", "").distill.idle_s == 600
 
 
-@pytest.mark.parametrize(
-    ("tuning", "said"),
-    [
-        ('{"inject.tokens": 900}', "an object of settings in memd.config.RETIRED"),
-        ('{"distill.idle": 1}', "an object of settings in memd.config.RETIRED"),
-        ("[]", "an object of settings in memd.config.RETIRED"),
-        ("{", "not valid JSON"),
-        ('{"distill.idle_s": 0}', "distill.idle_s: 0 is not possible"),
-        ('{"serve.drain_s": 1}', "serve.drain_s: there is no such key"),
-    ],
-)
+@pytest.mark.parametrize(("tuning", "said"), TABLES["a_wrong_tuning_is_refused_by_its_name"])
 def test_a_wrong_tuning_is_refused_by_its_name(tuning, said):
     with pytest.raises(ConfigError, match=f"MEMD_TUNING.*{re.escape(said)}"):
         config.parse_config("", "c.toml", tuning)

@@ -2,41 +2,17 @@
 
 from memd.capture.prepare import KnownSecrets, ProjectRedaction, is_telling
 from memd.capture.redact import redact_value
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
+
+TABLES = read_tables("capture/known_secrets")
 
 
-@every_row(
-    "value",
-    [
-        "8f3a9c1e77b24d0d9a5e6f1c2b3d4e5f",
-        "kropftaube1956",
-        "Girolle-Tango-88",
-        "Kr0kodil!tuba",
-        "4711B",
-        "wJalrXUtnFEMI/K7MDENG/bPxRfiCY7XAMPLEKEY",
-    ],
-)
+@every_row("value", TABLES["a_drawn_value_is_known_again"])
 def test_a_drawn_value_is_known_again(value):
     assert is_telling(value)
 
 
-@every_row(
-    "value",
-    [
-        "banana",
-        "4471",
-        "Uint8Array",
-        "KH-970",
-        "shop_test_5432",
-        "stack-1520045-staging",
-        "2024-11-02",
-        "v2.1.3",
-        "src/a1.py",
-        "(R5+R6+R7",
-        "correct horse 42",
-        "[REDACTED:password]1a2b3c4d",
-    ],
-)
+@every_row("value", TABLES["a_word_a_number_or_a_name_is_not"])
 def test_a_word_a_number_or_a_name_is_not(value):
     assert not is_telling(value)
 

@@ -12,7 +12,10 @@ import typer.main
 
 from memd.__main__ import split_vault
 from memd.cli import app
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
+
+TABLES = read_tables("cli/app")
+
 
 HEAVY = {"mcp", "numpy", "anyio", "httpx", "apsw", "structlog", "jinja2", "markdown_it"}
 """Not pydantic: some versions of typer check arguments with it."""
@@ -68,17 +71,7 @@ def test_the_help_page_is_wrapped_and_never_cut(alone, monkeypatch, width):
 
 
 @pytest.mark.parametrize(
-    ("given", "options", "words"),
-    [
-        ("why did claude --print fail", "", "why did claude --print fail"),
-        ("rm -rf / --kind fix -k 3", "--kind fix -k 3", "rm -rf /"),
-        ("--json git push --force-with-lease=x -k5", "--json -k5", "git push --force-with-lease=x"),
-        ("a -- --kind b", "", "a --kind b"),
-        ("--kind=fix why", "--kind=fix", "why"),
-        ("--bogus why", "--bogus", "why"),
-        ("--json", "--json", ""),
-        ("-", "", "-"),
-    ],
+    ("given", "options", "words"), TABLES["what_is_no_option_is_a_word_once_words_have_begun"]
 )
 def test_what_is_no_option_is_a_word_once_words_have_begun(given, options, words):
     params = typer.main.get_command(app.build()).get_command(None, "search").params
@@ -102,17 +95,7 @@ def test_every_command_has_a_help_page(alone, name):
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["bogus"], "No such command 'bogus'; see `memd --help`"),
-        (["serach", "x"], "No such command 'serach' (did you mean 'search'?); see `memd --help`"),
-        (["project", "lst"], "No such command 'lst' (did you mean 'list'?); see `memd project --h"),
-        (["switch", "of"], "Invalid value for 'STATE': 'of' is not one of 'on', 'off',"),
-        (["search"], "Missing argument"),
-        (["search", "--bogus", "x"], "No such option"),
-        (["search", "x", "-k", "many"], "see `memd search --help`"),
-        (["get", "twelve"], "an id is a number"),
-    ],
+    ("arguments", "message"), TABLES["a_usage_error_is_one_line_and_never_exits_2"]
 )
 def test_a_usage_error_is_one_line_and_never_exits_2(alone, arguments, message):
     """2 means that no daemon runs; a health check with a typing mistake must not say that."""

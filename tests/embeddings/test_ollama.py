@@ -4,7 +4,9 @@ from memd.embeddings.base import ModelNotServed, ServedModel, TextsRefused
 from memd.embeddings.providers import ModelServer, OllamaProvider, Reply, prefixes_of
 from memd.errors import EngineAbsent, EngineFailed
 from tests.fakes.ollama import Model
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
+
+TABLES = read_tables("embeddings/ollama")
 
 
 @pytest.fixture
@@ -74,14 +76,7 @@ async def test_texts_are_sent_together_with_the_settings(server, ollama):
 
 
 @every_row(
-    ("status", "said", "is_length"),
-    [
-        (400, "input after truncation exceeds maximum context length", True),
-        (500, "input is too large to process. increase the physical batch size", True),
-        (413, "This model's maximum context length is 512 tokens", True),
-        (400, "invalid input type", False),
-        (500, "failed to encode response: json: unsupported value: NaN", False),
-    ],
+    ("status", "said", "is_length"), TABLES["what_is_about_the_texts_is_told_apart_by_length"]
 )
 def test_what_is_about_the_texts_is_told_apart_by_length(status, said, is_length):
     assert Reply(status, {"error": said}).refusal() == TextsRefused(said, is_length=is_length)
@@ -107,21 +102,7 @@ async def test_whoever_is_not_ollama_is_not_taken_for_it(ollama, monkeypatch, va
         assert (await asked.describe_model()).state == "no model"
 
 
-@every_row(
-    ("model", "query", "document"),
-    [
-        ("nomic-embed-text", "search_query: ", "search_document: "),
-        ("nomic-embed-text-v2-moe:latest", "search_query: ", "search_document: "),
-        ("hf.co/nomic-ai/Nomic-Embed-Text-v1.5-GGUF", "search_query: ", "search_document: "),
-        ("intfloat/multilingual-e5-large", "query: ", "passage: "),
-        ("e5-small-v2", "query: ", "passage: "),
-        ("snowflake-arctic-embed2", "query: ", ""),
-        ("Snowflake/snowflake-arctic-embed-m-v2.0", "query: ", ""),
-        ("all-minilm", "", ""),
-        ("bge-m3", "", ""),
-        ("multilingual-e5-large-instruct", "", ""),
-    ],
-)
+@every_row(("model", "query", "document"), TABLES["a_model_is_asked_as_it_was_trained"])
 def test_a_model_is_asked_as_it_was_trained(model, query, document):
     assert prefixes_of(model) == (query, document)
 

@@ -12,66 +12,20 @@ import random
 import pytest
 
 from benchmarks import retrieval
+from tests.tables import read_tables
+
+TABLES = read_tables("relevance/floor")
+
 
 START, HOUR_MS = 1_750_000_000_000, 3_600_000
 CONVERSATIONS = 40
 RECALL_AT_5, MRR, BY_NAME = 50.5, 45.0, 90.0
 """In percent. Reached are 51, 51 and 100; words alone reach 50, 50 and 100. Turns that match nothing are no hits."""
 
-VERBS = [
-    "move",
-    "retry",
-    "cache",
-    "parse",
-    "render",
-    "flush",
-    "merge",
-    "split",
-    "trace",
-    "guard",
-    "rename",
-    "export",
-]
-NOUNS = [
-    "invoice",
-    "session",
-    "token",
-    "queue",
-    "worker",
-    "socket",
-    "schema",
-    "migration",
-    "header",
-    "cookie",
-    "route",
-    "buffer",
-    "stream",
-    "report",
-    "ledger",
-    "account",
-    "customer",
-    "window",
-    "metric",
-    "chart",
-    "form",
-    "receipt",
-    "refund",
-    "period",
-]
-TALK = (
-    "let us look again after lunch",
-    "the build is green on my machine",
-    "good, then I open a pull request",
-    "somebody should tell the others about it",
-    "I read the log of last night",
-    "thanks, that was quick",
-)
-ANSWERS = (
-    "it keeps {thing} in {place} and gives up after {number} tries",
-    "{place} owns it; {thing} is only a copy, limited to {number}",
-    "we set {thing} to {number} in {place} because of the slow hosts",
-    "see {place}: {thing} must stay below {number}",
-)
+VERBS = TABLES["VERBS"]
+NOUNS = TABLES["NOUNS"]
+TALK = TABLES["TALK"]
+ANSWERS = TABLES["ANSWERS"]
 
 
 def name(lot):

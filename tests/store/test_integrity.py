@@ -4,6 +4,9 @@ import pytest
 from memd.models import EdgeType
 from memd.store import integrity
 from tests.consolidate.conftest import Vault
+from tests.tables import read_tables
+
+TABLES = read_tables("store/integrity")
 
 
 @pytest.fixture
@@ -42,26 +45,7 @@ async def test_nothing_is_wrong_with_a_whole_vault(vault):
 
 
 @pytest.mark.parametrize(
-    ("statement", "name", "fixable"),
-    [
-        ("DELETE FROM passages WHERE summary_id = 1", "passages", True),
-        ("UPDATE terms SET passages = passages + 1 WHERE id = 1", "passages", True),
-        ("DELETE FROM passages_fts WHERE rowid = 1", "full text", True),
-        ("INSERT INTO passages_fts (rowid, title) VALUES (99, 'x')", "full text", True),
-        ("DELETE FROM turns_fts", "turns", True),
-        ("INSERT INTO turns_fts (rowid, text) VALUES (99, 'x')", "turns", True),
-        ("UPDATE passages SET postings = x'0900010203' WHERE id = 2", "passages", True),
-        ("INSERT INTO vectors VALUES (1099511627777, x'0000')", "vectors", True),
-        ("INSERT INTO uses (summary_id, count, last_at) VALUES (99, 1, 1)", "references", True),
-        ("INSERT INTO cues VALUES ('x', 99)", "references", True),
-        ("UPDATE supersessions SET older_id = 99; DELETE FROM changes", "references", True),
-        ("UPDATE events SET session_id = 99", "references", False),
-        ("UPDATE edges SET to_id = '99' WHERE to_kind = 'event'", "provenance", True),
-        ("UPDATE edges SET from_id = '99'", "provenance", True),
-        ("INSERT INTO receipts VALUES ('live', 'received', '', 1)", "books", False),
-        ("UPDATE events SET at = 9000000000000", "clock", False),
-        ("UPDATE meta SET value = '9000000000000' WHERE key = 'created_at'", "clock", False),
-    ],
+    ("statement", "name", "fixable"), TABLES["each_kind_of_damage_is_found_with_a_remedy"]
 )
 async def test_each_kind_of_damage_is_found_with_a_remedy(vault, statement, name, fixable):
     break_it(vault, statement)

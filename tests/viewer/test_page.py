@@ -19,8 +19,11 @@ from memd.viewer.page import (
     reveal,
     strip_code,
 )
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
 from tests.viewer.conftest import NOW, Elements
+
+TABLES = read_tables("viewer/page")
+
 
 TEMPLATES = {
     one.name: one.read_text(encoding="utf-8")
@@ -85,17 +88,7 @@ def test_links_to_this_server_are_made():
     assert VISIT.link("/memory/1", q="a b") == "/memory/1?q=a+b"
 
 
-@every_row(
-    ("text", "shown"),
-    [
-        ("a\u202eb", "a⟨U+202E⟩b"),
-        ("pay\u200bpal", "pay⟨U+200B⟩pal"),
-        ("a\u2066b\u2069", "a⟨U+2066⟩b⟨U+2069⟩"),
-        ("x\x00\x1b[31m", "x⟨U+0000⟩⟨U+001B⟩[31m"),
-        ("pass\u200dword", "pass⟨U+200D⟩word"),
-        ("hi\U000e0041", "hi⟨U+E0041⟩"),
-    ],
-)
+@every_row(("text", "shown"), TABLES["what_nobody_sees_is_shown_by_its_code_point"])
 def test_what_nobody_sees_is_shown_by_its_code_point(text, shown):
     assert reveal(text) == shown
     assert shown in Elements(write_message(text)).text
@@ -113,14 +106,8 @@ def test_highlighting_keeps_every_character(text, query):
 
 
 @pytest.mark.parametrize(
-    ("title", "html", "plain"),
-    [
-        ("Run `make <all>` first", "Run <code>make &lt;all&gt;</code> first", "Run make <all> first"),
-        ("``a`` and `b`", "<code>a</code> and <code>b</code>", "a and b"),
-        ("a ` alone, __init__.py, *x*", "a ` alone, __init__.py, *x*", "a ` alone, __init__.py, *x*"),
-        ("`cut off here…", "<code>cut off here…</code>", "cut off here…"),
-    ],
-)  # fmt: skip
+    ("title", "html", "plain"), TABLES["code_in_a_title_is_code_on_a_page_and_plain_in_the_window"]
+)
 def test_code_in_a_title_is_code_on_a_page_and_plain_in_the_window(title, html, plain):
     assert (render_title(title, 80), strip_code(title)) == (html, plain)
     assert make_page(title).title == f"{plain} · memd"
@@ -146,31 +133,12 @@ def test_words_of_a_query_are_marked_in_every_form():
 # ── Markdown ─────────────────────────────────────────────────────────────────────────────────────
 
 
-@every_row(
-    ("text", "shown"),
-    [
-        ("- a\n- b", "<ul>\n<li>a</li>\n<li>b</li>\n</ul>"),
-        ("use **this** `code` *now*", "<p>use <b>this</b> <code>code</code> <em>now</em></p>"),
-        ("```py\n<b>\n```", "<pre><code>&lt;b&gt;\n</code></pre>"),
-        ("# Title", '<p class="subhead">Title</p>'),
-        ("Assistant then: it works", '<p><b class="label">Assistant then</b>: it works</p>'),
-        ("a &lt; b &copy;", "<p>a &amp;lt; b &amp;copy;</p>"),
-        ("C:\\_tmp\\*.py", "<p>C:\\_tmp\\*.py</p>"),
-    ],
-)
+@every_row(("text", "shown"), TABLES["markdown_is_shown_formatted"])
 def test_markdown_is_shown_formatted(text, shown):
     assert render_markdown(text).strip() == shown
 
 
-@every_row(
-    "text",
-    [
-        "[x](javascript:alert(1))", "[x](https://example.org)", "![x](https://example.org/x.png)", "<https://example.org>",
-        "[x][y]\n\n[y]: javascript:alert(1)", "<img src=x onerror=alert(1)>", "<script>alert(1)</script>",
-        "`<script>alert(1)</script>`", "```\n</code></pre><script>x</script>\n```", "> <iframe src=x>",
-        "| <b onclick=x> |\n|:-:|\n| <style> |", "https://example.org", "# <svg onload=alert(1)>",
-    ],
-)  # fmt: skip
+@every_row("text", TABLES["markdown_makes_no_link_no_picture_and_no_markup_of_its_own"])
 def test_markdown_makes_no_link_no_picture_and_no_markup_of_its_own(text):
     page = Elements(render_markdown(text))
     names = {name for name, _ in page.found}
