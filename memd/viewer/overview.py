@@ -233,10 +233,21 @@ def show_home(visit: Visit) -> Page:
         found=found,
         pairs=pairs,
         status=visit.call("memd/status"),
+        drop=_find_drop(visit, found["kinds"]),
         sessions=visit.call("memd/sessions", project=visit.project, limit=1)["sessions"],
         learned=visit.call("memd/review/list", project=visit.project, limit=0)["count"],
         recent=choose_recent(found["first_at"], found["last_at"], visit.now),
     )
+
+
+def _find_drop(visit: Visit, kinds: list[Json]) -> tuple[int, int] | None:
+    """(how many fewer hold, since when) than this viewer has counted in the project before; None if none."""
+    holding = sum(one["memories"] - one["superseded"] for one in kinds)
+    most, at = visit.counted.get(visit.project, (0, 0))
+    if holding >= most:
+        visit.counted[visit.project] = holding, visit.now
+        return None
+    return most - holding, at
 
 
 def show_memories(visit: Visit) -> Page:

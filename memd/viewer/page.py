@@ -79,6 +79,8 @@ class Visit:
     places: Mapping[str, str] = field(default_factory=dict)
     """The parts of the path that name something, such as `id`."""
     may_edit: bool = False
+    counted: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """Project → the most memories that this viewer has counted to hold in it, and when."""
 
     @property
     def project(self) -> str:

@@ -31,6 +31,7 @@ from starlette.requests import Request
 from starlette.responses import HTMLResponse, JSONResponse, PlainTextResponse, Response
 from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from memd.client import Client
 from memd.errors import BadRequest, MemdError, UnknownId, Unreachable
@@ -47,8 +48,8 @@ FRAGMENTS = "/_"
 ACTION_PATH = "/do"
 _BODY_BYTES_MAX = 1024 * 1024
 _KEYS_MAX = 100
-_CONNECTIONS_MAX = 256
-"""Answered at once; a process may often have 1,024 files open, and every user of the machine can connect."""
+CONNECTIONS_MAX = 256
+"""At once; a process may often have 1,024 files open, and every user of the machine can connect."""
 CONTENT_POLICY = (
     "default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self';"
     " base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
@@ -165,6 +166,38 @@ def _is_from_here(method: str, path: str, headers: Headers, own: str) -> bool:
     return method == "GET" and path == "/" and is_opening
 
 
+class BoundedConnection(H11Protocol):
+    """A connection of a browser; one too many ends the one that was silent longest, so that nobody keeps others out."""
+
+    latest: "dict[BoundedConnection, None]"
+    """All connections, the one that was seen last at the end; a server has a subclass with a dict of its own."""
+
+    def connection_made(self, transport: Any) -> None:
+        """Take a connection."""
+        super().connection_made(transport)
+        self.latest[self] = None
+        if len(self.latest) > CONNECTIONS_MAX:
+            silent = next(iter(self.latest))
+            del self.latest[silent]
+            silent.transport.close()
+
+    def connection_lost(self, exc: Exception | None) -> None:
+        """Forget a connection."""
+        self.latest.pop(self, None)
+        super().connection_lost(exc)
+
+    def data_received(self, data: bytes) -> None:
+        """Note that it was seen."""
+        if self.latest.pop(self, self) is None:
+            self.latest[self] = None
+        super().data_received(data)
+
+
+def bound_connections() -> type[BoundedConnection]:
+    """The protocol of one server."""
+    return type("Connection", (BoundedConnection,), {"latest": {}})
+
+
 PAGES: Mapping[str, tuple[Callable[[Visit], Page], str, str]] = {
     "/": (overview.show_home, "home.html", "/"),
     "/inbox": (overview.show_inbox, "inbox.html", "/inbox"),
@@ -251,6 +284,8 @@ class Viewer:
     keyring: Keyring = field(default_factory=Keyring)
     listening: socket.socket = field(init=False)
     visited_at: float = field(default_factory=time.monotonic)
+    _counted: dict[str, tuple[int, int]] = field(default_factory=dict)
+    """See `Visit.counted`."""
 
     def __post_init__(self) -> None:
         self.listening = socket.socket(socket.AF_INET, socket.SOCK_STREAM)
@@ -295,7 +330,7 @@ class Viewer:
         # Warnings are of what any user of this machine may send here; the user's terminal shows memd's own errors only.
         config = uvicorn.Config(
             self.make_app(), log_config=None, log_level="error", access_log=False, lifespan="off",
-            ws="none", http="h11", limit_concurrency=_CONNECTIONS_MAX, backlog=_BACKLOG, server_header=False,
+            ws="none", http=bound_connections(), backlog=_BACKLOG, server_header=False,
             timeout_graceful_shutdown=2, h11_max_incomplete_event_size=64 * 1024,
         )  # fmt: skip
         server = uvicorn.Server(config)
@@ -375,6 +410,7 @@ class Viewer:
             params,
             places,
             self.settings.may_edit,
+            self._counted,
         )
 
     async def _answer_unknown(self, request: Request, _: Exception) -> Response:

@@ -341,11 +341,14 @@ def test_what_was_told_is_summed_up_by_weeks_and_sessions(reader, call):
     assert "/session/told-2?project=told" in page.links()
 
 
-def test_home_tells_how_many_memories_were_replaced(editor, call):
+def test_home_tells_that_fewer_memories_hold_than_before_and_how_many_were_replaced(editor, call):
     home = "/?project=dropping"
-    ids = [call("remember", text=f"The {name} is painted", project="dropping")["id"] for name in ("door", "gate")]  # fmt: skip
+    ids = [call("remember", text=f"The {name} is painted", project="dropping")["id"] for name in ("door", "gate", "wall")]  # fmt: skip
+    assert "fewer hold" not in editor.get(home).html
     call("judge", id=ids[1], other=ids[0], relation="supersedes", reason="a test")
+    call("forget", ids=[ids[2]], dry_run=False)
     text = " ".join(Elements(editor.get(home).html).text.split())
+    assert "2 fewer hold than at" in text
     assert "1 was replaced by a newer one and counts no more: 1 note" in text
 
 

@@ -1,12 +1,13 @@
 """Who is let in: tokens, keys, hosts, origins; and the headers of every answer. Over a real socket."""
 
+import contextlib
 import http.client
 import json
 import socket
 
 import pytest
 
-from memd.viewer.server import PAGES, Keyring
+from memd.viewer.server import CONNECTIONS_MAX, PAGES, Keyring
 from tests.viewer.conftest import Browser
 
 
@@ -197,6 +198,23 @@ def test_who_has_no_key_writes_nothing_on_the_terminal_of_the_user(reading, stra
     stranger.send("GET", "/", Upgrade="websocket", Connection="Upgrade", Sec_WebSocket_Version="13")
     deep = stranger.send("POST", "/key", b"[" * 500_000, Origin=stranger.own)
     assert deep.status == 403
+    assert capfd.readouterr() == ("", "")
+
+
+def test_whoever_opens_more_connections_than_there_may_be_loses_the_eldest(reading, reader, capfd):
+    address = ("127.0.0.1", reading.viewer.port)
+    idle = []
+    try:
+        for _ in range(CONNECTIONS_MAX + 50):
+            idle.append(socket.create_connection(address, timeout=60))
+            idle[-1].sendall(b"POST /key HTTP/1.1\r\n")
+        assert reader.get("/").status == 200
+        with contextlib.suppress(ConnectionResetError):
+            assert idle[0].recv(1) == b""
+        assert reader.get("/").status == 200
+    finally:
+        for link in idle:
+            link.close()
     assert capfd.readouterr() == ("", "")
 
 
