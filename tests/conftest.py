@@ -5,6 +5,7 @@ import functools
 import gc
 import os
 import shutil
+import tempfile
 import time
 from pathlib import Path
 
@@ -43,6 +44,7 @@ def pytest_configure(config):
     # Vaults are written safely, and waiting for a disk took a third of the time of tests that write.
     if MEMORY.is_dir() and shutil.disk_usage(MEMORY).free > MEMORY_BYTES_MIN:
         os.environ.setdefault("PYTEST_DEBUG_TEMPROOT", str(MEMORY))
+        tempfile.tempdir = str(MEMORY)
     if config.args == config.getini("testpaths") and hasattr(config, "workerinput"):
         config.args = _rotate_directories(config.workerinput)
 
