@@ -201,6 +201,13 @@ def test_a_line_that_mends_nothing_or_looks_at_less_is_no_way_that_worked(failed
     assert not [line for line in tell(*steps) if "worked as" in line]
 
 
+def test_a_program_that_cannot_even_show_its_help_has_failed():
+    broken = "Exit code 1\nImportError: cannot import name 'total' from 'shop.cart'"
+    steps = runs("python app.py cart --help", 2, broken), edits(3)
+    told = tell(*steps, runs("python app.py cart --help", 4))
+    assert told[:2] == [f"Error: {broken[12:]}", "Fix: changed a.py"]
+
+
 def test_what_passes_in_another_environment_after_a_file_was_changed_is_not_told_as_the_way():
     steps = runs("npm test", 2, f"Exit code 1\n{MODULE}"), edits(3), runs("TZ=UTC npm test", 4)
     assert not [line for line in tell(*steps) if "worked as" in line]

@@ -360,6 +360,7 @@ _CODE_OPTIONS = split_words("-c -e -E -p -r --eval --print --execute -")
 _EDITING_TOOLS = split_words("ed patch cp mv rm tee gofmt goimports")
 _IN_PLACE = compile_lazily(r"-\w*i|--in-place")
 _NO_FILE = compile_lazily(r"/dev/|/tmp/|\d$|&")
+_LOOKING_OPTIONS = split_words("--help --version --dry-run")
 _RECORDING_VERBS = split_words("add commit push tag status diff log show fetch branch notes remote")
 _PROGRAM_VERSION = compile_lazily(r"^((?:python|pip|pypy))[\d.]+$")
 
@@ -462,6 +463,7 @@ def _is_fuller(run: Check, failed: Check, sorts: AbstractSet[str]) -> bool:
     may_have_options = "test" not in sorts and run.tool != "git" and failed.options <= run.options
     return (
         checks.covers(as_failed, failed)
+        and _LOOKING_OPTIONS.isdisjoint(more)
         and (may_have_options or run.options == failed.options)
         and not any(map(TOOLS["leaves out in configuration"].search, map(str.lower, more)))
     )
