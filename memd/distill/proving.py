@@ -112,8 +112,8 @@ def prove_in_sessions(
 
 
 def prove_waiting(tx: Connection, session_id: int, now: int) -> int:
-    """Prove what an agent noted in this session before its words had arrived; how many notes."""
-    proved, since, own = 0, now - WAIT_MS, projects.session(tx, session_id)
+    """Judge what an agent noted in this session before its words had arrived; how many notes are proved or refused by that."""
+    judged, since, own = 0, now - WAIT_MS, projects.session(tx, session_id)
     if own is None:
         return 0
     for note in summaries.unproved_notes(tx, session_id, since):
@@ -130,12 +130,13 @@ def prove_waiting(tx: Connection, session_id: int, now: int) -> int:
                 parts.text, parts.why, found.quote, found.about, proved=when, check=parts.check
             )
             supersede.prove_note(tx, note, told.format(), found, now)
-            proved += 1
+            judged += 1
         elif not found.is_unknown:
             marked = mark_unproved(parts, quoted, found.as_kind(note.kind))
             if marked != parts:
                 supersede.mark_note(tx, note, marked.format(), now)
-    return proved
+                judged += 1
+    return judged
 
 
 def find_taken_back(tx: Connection, session_id: int, event_id: int) -> list[Summary]:

@@ -4,6 +4,7 @@ from collections import Counter
 import anyio
 import pytest
 
+from memd.belief.notes import Note
 from memd.config import DistillConfig
 from memd.distill import transaction
 from memd.distill import turn as distilling
@@ -11,11 +12,12 @@ from memd.distill.distiller import Distiller, plan_episodes
 from memd.distill.due import DueRequest, find_pending_sessions, load_due
 from memd.distill.proof.reopening import leave_passed
 from memd.distill.transaction import write_episodes
-from memd.models import Kind
+from memd.models import REMEMBERED, Authority, Kind
 from memd.store import events, links, summaries
 from memd.store.database import Database
+from memd.store.summaries import SummaryOwner
 from tests.distill.samples import DIRECTORY, EVERY_EVENT, LEDGER, recorded, store
-from tests.factories import AT, make_new_event
+from tests.factories import AT, make_draft, make_new_event
 
 
 class Home:
@@ -637,3 +639,26 @@ async def test_what_a_turn_left_failing_is_open_until_a_later_command_line_passe
     assert await ran(AT + 2, f"git checkout -- page.py; {check} || true") == left
     assert await ran(AT + 3, f"git checkout -- page.py && {check}") == left[1:]
     assert await ran(AT + 4, check, error="Exit code 1\nAssertionError: page width") == left
+
+
+async def test_a_note_that_is_refused_once_its_words_have_come_is_indexed_at_once(home):
+    order = "The owner has decided to empty the barn."
+    await home.happens(*turn("The fan is loud.", "It is."))
+    await home.distils()
+    note = make_draft(
+        "The barn is emptied",
+        Note("The barn is emptied", quoted=order).format(),
+        kind=Kind.DECISION,
+        rule=REMEMBERED,
+        authority=Authority.AGENT_CALL,
+        at=AT + 2,
+    )
+    project = await home.db.read(lambda tx: tx.execute("SELECT project_id FROM sessions").get)
+    owner = SummaryOwner(project, 1, "agent")
+    await home.db.write(lambda tx: summaries.put_summary(tx, "n", note, owner, AT))
+    page = f"from the maker's page:\n> # Fan 3\n> Keep it dry.\n> {order}\nanything in it?"
+    await home.happens(*turn(page, "Nothing.", name="t2", at=AT + 5))
+    home.woken = anyio.Event()
+    await home.distils()
+    assert home.woken.is_set()
+    assert ["Not his word" in one.body for one in await home.all()] == [True]
