@@ -88,15 +88,56 @@ def format_age(at: int, now: int) -> str:
     return "now"
 
 
-def year_span(year: int) -> Span:
-    """A calendar year."""
-    return utc_day_start_ms(date(year, 1, 1)), utc_day_start_ms(date(year + 1, 1, 1))
+def utc_day(at: int) -> date:
+    """The UTC day of a moment."""
+    return datetime.fromtimestamp(at / SECOND_MS, UTC).date()
+
+
+def span_of_days(first: date, last: date) -> Span:
+    """All of these days and of those between them."""
+    return utc_day_start_ms(first), utc_day_start_ms(last) + DAY_MS
+
+
+def week_span(day: date) -> Span:
+    """The week that a day is in."""
+    monday = day - timedelta(days=day.weekday())
+    return span_of_days(monday, monday + timedelta(days=6))
 
 
 def month_span(day: date) -> Span:
     """The calendar month that a day is in."""
     first = day.replace(day=1)
     return utc_day_start_ms(first), utc_day_start_ms((first + timedelta(days=31)).replace(day=1))
+
+
+def year_span(year: int) -> Span:
+    """A calendar year."""
+    return utc_day_start_ms(date(year, 1, 1)), utc_day_start_ms(date(year + 1, 1, 1))
+
+
+def months_before(day: date, count: int) -> date:
+    """The first day of the month that is `count` months before a day's month."""
+    months = day.year * 12 + day.month - 1 - count
+    return date(months // 12, months % 12 + 1, 1)
+
+
+def unit_before(unit: str, count: int, today: date) -> Span:
+    """The calendar week, month or year that is so many before today's."""
+    if unit == "week":
+        return week_span(today - timedelta(weeks=count))
+    if unit == "year":
+        return year_span(today.year - count)
+    return month_span(months_before(today, count))
+
+
+def parse_moment(text: str) -> int:
+    """UTC milliseconds of an ISO 8601 time, of UTC if it names no zone. A ValueError if it is none or out of range."""
+    moment = datetime.fromisoformat(text)
+    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
+    at = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
+    if not 0 <= at <= TIME_MAX_MS:
+        raise ValueError("beyond the year 9999 or before 1970")
+    return at
 
 
 def utc_day_start_ms(day: date) -> int:
@@ -137,14 +178,7 @@ def _parse_named(text: str, now: int) -> Span | None:
     which, _, unit = text.partition(" ")
     if which not in {"this", "last"} or unit not in {"week", "month", "year"}:
         return None
-    is_last = which == "last"
-    today = datetime.fromtimestamp(now / SECOND_MS, UTC).date()
-    if unit == "week":
-        start = day - today.weekday() * DAY_MS - is_last * WEEK_MS
-        return start, start + WEEK_MS
-    if unit == "year":
-        return year_span(today.year - is_last)
-    return month_span(today.replace(day=1) - timedelta(days=1) if is_last else today)
+    return unit_before(unit, int(which == "last"), utc_day(now))
 
 
 def _parse_ago(text: str, now: int) -> Span | None:
@@ -161,18 +195,15 @@ def _parse_length(text: str) -> int | None:
     return None if unit_ms is None else int(found[1]) * unit_ms
 
 
-def _parse_calendar(text: str) -> Span | None:
+def _parse_calendar(text: str) -> Span:
     if _YEAR_ONLY.fullmatch(text):
         return year_span(int(text))
     if found := _MONTH_ONLY.fullmatch(text):
         return month_span(date(int(found[1]), int(found[2]), 1))
     if _DAY_ONLY.fullmatch(text):
-        start = utc_day_start_ms(date.fromisoformat(text))
-        return start, start + DAY_MS
-    moment = datetime.fromisoformat(text)
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    at = (moment - datetime(1970, 1, 1, tzinfo=UTC)) // timedelta(milliseconds=1)
-    return (at, at) if 0 <= at <= TIME_MAX_MS else None
+        return span_of_days(*[date.fromisoformat(text)] * 2)
+    at = parse_moment(text)
+    return at, at
 
 
 def _quote_text(text: str) -> str:

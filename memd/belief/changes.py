@@ -357,9 +357,15 @@ _FRAME_MIN, _SLOT_MAX = 2, 3
 """Content words that say what an order is about; words of a value."""
 
 
+STRONG_TURN = r"no longer|any ?more|instead|after\s+all|in\s+place\s+of"
+"""Function words that set what holds against what held before; `now` and `again` may be said of one time."""
+_TURN_WORDS = rf"now|again|from (?:today|here) on|going forward|{STRONG_TURN}"
+_TURN = re.compile(rf"\b(?:{_TURN_WORDS})\b", re.IGNORECASE)
+
+
 def says_turn(text: str) -> bool:
     """Return whether an order says that it is another one than before: `from now on`, `instead`, `again`."""
-    return re.search(rf"\b(?:{_TURN_WORDS})\b", text, re.IGNORECASE) is not None
+    return _TURN.search(text) is not None
 
 
 def find_replaced_order(older: Claims, newer: Claims, *, turns: bool) -> ValueChange | None:
@@ -467,9 +473,8 @@ def _make_change(frame: Clause, was: Clause, now: Clause, *, is_whole: bool = Tr
 # so says the same again or something else of the same thing.
 
 
-_TURN_WORDS = r"now|no longer|any ?more|again|instead|after all|in place of"
-_TURNS = re.compile(rf"\b(?=[nais])(?:{_TURN_WORDS}|since)\b", re.IGNORECASE)
-"""Function words that set what holds against what held before."""
+_TURNS = re.compile(rf"\b(?=[nafgis])(?:{_TURN_WORDS}|since)\b", re.IGNORECASE)
+"""Beside an order `since` gives a reason; a statement of how things are says with it from when they are so."""
 _SUBJECT_STEMS = 2
 """Among the first stems of the later statement one must be the older one's."""
 _HEAD_STEMS = 4

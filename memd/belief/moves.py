@@ -9,7 +9,15 @@ import re
 from dataclasses import dataclass
 from typing import Literal
 
-from memd.belief.changes import ADDS, ValueChange, drop_passed, is_history, join_clause, read_orders
+from memd.belief.changes import (
+    ADDS,
+    STRONG_TURN,
+    ValueChange,
+    drop_passed,
+    is_history,
+    join_clause,
+    read_orders,
+)
 from memd.belief.claims import Claims, Clause, Token, TokenType, list_keys, word_key
 from memd.languages import LATIN_LANGUAGES
 
@@ -17,8 +25,7 @@ _MOVING, _HOLDING, _PLACING = map(list_keys, ("moving verbs", "holding verbs", "
 _VERBS = _MOVING | _HOLDING | _PLACING
 _PREPOSITIONS, _TURNING = list_keys("before a place"), list_keys("turning words")
 _TO_COME = list_keys("times to come")
-_AGAIN = re.compile(r"\bagain\b")
-_STRONG_TURN = re.compile(r"\b(?:no longer|any ?more|instead|after all|in place of)\b")
+_AGAIN, _STRONG_TURN = re.compile(r"\bagain\b"), re.compile(rf"\b(?:{STRONG_TURN})\b")
 _Turn = Literal["none", "weak", "strong"]
 _SCOPES, _BEFORE_CHOICE = list_keys("scopes of a clause"), list_keys("before a choice")
 _COPULAS = list_keys("predicates that equate")

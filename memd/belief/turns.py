@@ -19,6 +19,7 @@ from memd.belief.changes import (
     is_history,
     join_clause,
     read_orders,
+    says_turn,
     split_common,
 )
 from memd.belief.claims import Claims, Clause, Token, TokenType, list_keys, word_key
@@ -33,9 +34,6 @@ _LEADS = list_keys("before a choice")
 _GETTING = list_keys("before what goes")
 _FRAME = _LEADS | list_keys("turning words") | list_keys("frame of an ending")
 """Words around what ends: they say when or that, not what."""
-_TURNS = re.compile(
-    r"\b(?:no longer|any ?more|again|instead|after all|in place of|from (?:now|today|here) on|going forward|now)\b"
-)
 _NOW = re.compile(r"(?<!from )\bnow\b")
 _DECIDED = word_key("decided")
 _LIMITED = re.compile(
@@ -94,7 +92,6 @@ def find_ended(
     order = _read_order(orders[0])
     if order is None:
         return None
-    turns = turns or _TURNS.search(newer.flat_text) is not None
     if turns and len(orders) == 1 and (command := _find_other_command(older, newer)):
         return command
     chooses = turns and any(t.key in _CHOOSING for t in newer.tokens)
@@ -127,7 +124,7 @@ def find_exchanged(older: Claims, newer: Claims) -> ValueChange | None:
 def _only_now(newer: Claims) -> bool:
     """Return whether nothing but `now` says that something turned: `don't squash the commits now` may be for once."""
     rest = _NOW.sub(" ", newer.flat_text)
-    return rest != newer.flat_text and _TURNS.search(rest) is None
+    return rest != newer.flat_text and not says_turn(rest)
 
 
 def may_end(newer: Claims) -> bool:

@@ -25,6 +25,7 @@ from memd.store import database
 from memd.store import integrity as store_salvage
 from memd.store.backup import Progress
 from memd.store.import_rows import is_process_alive, list_stale_staging
+from memd.time_expressions import parse_moment
 
 _SUFFIX = ".memd"
 _PARTIAL = ".partial"
@@ -145,7 +146,7 @@ def list_backups(directory: str, vault: str) -> list[Backup]:
         for entry in os.scandir(directory):
             match = pattern.fullmatch(entry.name)
             if match and entry.is_file():
-                at = int(dt.datetime.fromisoformat(match["date"]).timestamp() * 1000)
+                at = parse_moment(match["date"])
                 one = Backup(entry.path, at, entry.stat().st_size, bool(match["aside"]))
                 found.append((at, int(match["number"] or 1), one.path, one))
     return [one for *_, one in sorted(found, reverse=True)]

@@ -10,7 +10,7 @@ year is the latest that has begun.
 import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from datetime import UTC, date, datetime, timedelta
+from datetime import date, timedelta
 
 from memd.patterns import compile_lazily
 from memd.text import is_stop_word, words
@@ -18,12 +18,17 @@ from memd.time_expressions import (
     DAY_MS,
     HOUR_MS,
     MINUTE_MS,
-    SECOND_MS,
     TIME_MAX_MS,
     Span,
     format_time,
     month_span,
+    months_before,
+    parse_moment,
+    span_of_days,
+    unit_before,
+    utc_day,
     utc_day_start_ms,
+    week_span,
     year_span,
 )
 
@@ -195,22 +200,7 @@ _FUNCTION_WORD_NEXT = r"(?=\s*(?:[?.!,;:)]|\Z|(?:and|or|in|about|with|for|to|at|
 
 
 def _day_of(at: int) -> date:
-    return datetime.fromtimestamp(min(max(at, 0), _LAST_MS) / SECOND_MS, UTC).date()
-
-
-def _span_of_days(first: date, last: date) -> Span:
-    return utc_day_start_ms(first), utc_day_start_ms(last + timedelta(days=1))
-
-
-def _week_span(day: date) -> Span:
-    monday = day - timedelta(days=day.weekday())
-    return _span_of_days(monday, monday + timedelta(days=6))
-
-
-def _months_before(day: date, count: int) -> date:
-    """The first day of the month that is `count` months before a day's month."""
-    months = day.year * 12 + day.month - 1 - count
-    return date(months // 12, months % 12 + 1, 1)
+    return utc_day(min(max(at, 0), _LAST_MS))
 
 
 def _month_number(text: str) -> int:
@@ -237,10 +227,8 @@ def _is_other_word(text: str) -> bool:
 
 def _read_iso(found: re.Match[str], now: int) -> Span | None:
     if "t" not in found[0]:
-        return _span_of_days(date.fromisoformat(found[0]), date.fromisoformat(found[0]))
-    moment = datetime.fromisoformat(found[0].upper())
-    moment = moment if moment.tzinfo else moment.replace(tzinfo=UTC)
-    at = int(moment.timestamp() * SECOND_MS)
+        return span_of_days(date.fromisoformat(found[0]), date.fromisoformat(found[0]))
+    at = parse_moment(found[0].upper())
     return at, at + MINUTE_MS
 
 
@@ -250,11 +238,11 @@ def _read_date(found: re.Match[str], now: int) -> Span | None:
     day = int(re.sub(r"\D", "", part["day"]))
     month = _month_number(part["month"])
     if part["year"]:
-        return _span_of_days(*[date(int(part["year"]), month, day)] * 2)
+        return span_of_days(*[date(int(part["year"]), month, day)] * 2)
     days = list(_past_days(day, month, now))
     wanted = part.get("weekday")
     fitting = [one for one in days if wanted == _WEEKDAYS[one.weekday()]] or days
-    return _span_of_days(fitting[0], fitting[0]) if fitting else None
+    return span_of_days(fitting[0], fitting[0]) if fitting else None
 
 
 def _past_days(day: int, month: int, now: int) -> list[date]:
@@ -275,13 +263,13 @@ def _read_nth(found: re.Match[str], now: int) -> Span | None:
     """The latest day of this number, with its weekday if one is named."""
     part, today = found.groupdict(), _day_of(now)
     for back in range(24):
-        first = _months_before(today, back)
+        first = months_before(today, back)
         try:
             day = first.replace(day=int(re.sub(r"\D", "", part["day"])))
         except ValueError:
             continue
         if day <= today and part.get("weekday") in {None, _WEEKDAYS[day.weekday()]}:
-            return _span_of_days(day, day)
+            return span_of_days(day, day)
     return None
 
 
@@ -316,7 +304,7 @@ def _read_weekday(found: re.Match[str], now: int) -> Span | None:
 
 def _part_of_day(day: date, part: str | None) -> Span:
     """A day; an evening or a night is from noon to noon, because UTC is not where the user is."""
-    start, stop = _span_of_days(day, day)
+    start, stop = span_of_days(day, day)
     if part in {"evening", "night"}:
         return start + DAY_MS // 2, stop + DAY_MS // 2
     return start, stop
@@ -331,33 +319,25 @@ def _read_day_name(found: re.Match[str], now: int) -> Span | None:
     today = _day_of(now)
     name = found[0]
     if name.endswith("yesterday"):
-        return _span_of_days(*[today - timedelta(days=2)] * 2)
+        return span_of_days(*[today - timedelta(days=2)] * 2)
     if name == "last night":
         return _part_of_day(today - timedelta(days=1), "night")
     if name == "last evening":
         return _part_of_day(today - timedelta(days=1), "evening")
-    return None if name.startswith("last") else _span_of_days(today, today)
+    return None if name.startswith("last") else span_of_days(today, today)
 
 
 def _read_calendar_unit(found: re.Match[str], now: int) -> Span | None:
     """Read units of the calendar, such as `this week`, `last month`, `the year before last`."""
     text, today = found[0], _day_of(now)
     back = 2 if text.endswith("before last") else int(text.startswith("last"))
-    return _unit_before(found["unit"], back, today)
+    return unit_before(found["unit"], back, today)
 
 
 def _read_weekend(found: re.Match[str], now: int) -> Span | None:
     today = _day_of(now)
     monday = today - timedelta(days=today.weekday() + 7 * (found["which"] == "last"))
-    return _span_of_days(monday + timedelta(days=5), monday + timedelta(days=6))
-
-
-def _unit_before(unit: str, count: int, today: date) -> Span:
-    if unit == "week":
-        return _week_span(today - timedelta(days=7 * count))
-    if unit == "year":
-        return year_span(today.year - count)
-    return month_span(_months_before(today, count))
+    return span_of_days(monday + timedelta(days=5), monday + timedelta(days=6))
 
 
 def _read_ago(found: re.Match[str], now: int) -> Span | None:
@@ -368,13 +348,13 @@ def _read_ago(found: re.Match[str], now: int) -> Span | None:
         length = MINUTE_MS if unit == "minute" else HOUR_MS
         return now - (most + 1) * length, now - (least - 1) * length
     if unit == "day":
-        return _span_of_days(today - timedelta(days=most), today - timedelta(days=least))
+        return span_of_days(today - timedelta(days=most), today - timedelta(days=least))
     if unit == "week":
         around = timedelta(days=3)
-        return _span_of_days(
+        return span_of_days(
             today - timedelta(weeks=most) - around, today - timedelta(weeks=least) + around
         )
-    return _unit_before(unit, most, today)[0], _unit_before(unit, least, today)[1]
+    return unit_before(unit, most, today)[0], unit_before(unit, least, today)[1]
 
 
 def _read_count(text: str) -> tuple[int, int]:
@@ -458,7 +438,7 @@ def _read_ends(first: str, last: str, now: int) -> Span | None:
     if short := _NTH_ONLY.fullmatch(first):
         until = _day_of(end[0])
         number = int(short[1])
-        month_of = until if number <= until.day else _months_before(until, 1)
+        month_of = until if number <= until.day else months_before(until, 1)
         return utc_day_start_ms(month_of.replace(day=number)), end[1]
     is_relative = re.fullmatch(rf"{_RELATIVE}|today", first, re.IGNORECASE)
     begin = _read_point(first, now if is_relative else end[1] - 1)
@@ -467,7 +447,7 @@ def _read_ends(first: str, last: str, now: int) -> Span | None:
 
 def _read_week_of(found: re.Match[str], now: int) -> QuestionTime | None:
     span = _read_point(found["point"], now)
-    return None if span is None else _make_span_time(_week_span(_day_of(span[0])))
+    return None if span is None else _make_span_time(week_span(_day_of(span[0])))
 
 
 def _read_bound(found: re.Match[str], now: int) -> QuestionTime | None:
@@ -485,7 +465,7 @@ def _read_past_units(found: re.Match[str], now: int) -> QuestionTime | None:
     unit, today = found["unit"].lower(), _day_of(now)
     if found["count"] is None:
         if found["which"].lower() == "previous" and unit in {"week", "month", "year"}:
-            return _make_span_time(_unit_before(unit, 1, today))
+            return _make_span_time(unit_before(unit, 1, today))
         if found["article"] is None:
             return None
     count = _read_count(re.sub(r"\s+", " ", (found["count"] or "one").lower()))[1]

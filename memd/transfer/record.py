@@ -1,13 +1,12 @@
 """One memory of another program, as every reader here yields it."""
 
-import datetime as dt
 import re
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, replace
 
 from memd.models import TITLE_CHARACTERS_MAX, Kind
 from memd.text import digest, one_line, unique
-from memd.time_expressions import TIME_MAX_MS
+from memd.time_expressions import TIME_MAX_MS, parse_moment
 
 TEXT_BYTES_MAX = 40_000
 """A longer text is cut into several memories; a memory holds 64 KiB."""
@@ -20,7 +19,6 @@ _SECONDS_MAX = 10**11
 """A smaller number is a time in seconds: in milliseconds it would be before April 1973."""
 _NANOSECONDS_MAX = 10**19
 """A number between these two is a time in micro- or nanoseconds."""
-_EPOCH = dt.datetime(1970, 1, 1, tzinfo=dt.UTC)
 _SPACES = re.compile(r"\s+")
 
 
@@ -120,9 +118,7 @@ def parse_time_ms(value: object) -> int | None:
             while found > TIME_MAX_MS and found < _NANOSECONDS_MAX:
                 found //= 1000
         else:
-            when = dt.datetime.fromisoformat(text)
-            when = when if when.tzinfo else when.replace(tzinfo=dt.UTC)
-            found = (when - _EPOCH) // dt.timedelta(milliseconds=1)
+            found = parse_moment(text)
     except (ValueError, OverflowError):
         return None
     return found if 0 <= found <= TIME_MAX_MS else None

@@ -2,13 +2,8 @@ import re
 from datetime import UTC, datetime
 from pathlib import Path
 
-from memd.recall.question_time import (
-    _day_of,
-    _span_of_days,
-    asks_for_decisions,
-    asks_what_happened,
-    find_time,
-)
+from memd.recall.question_time import _day_of, asks_for_decisions, asks_what_happened, find_time
+from memd.time_expressions import span_of_days
 from tests.tables import every_row, read_tables
 
 TABLES = read_tables("recall/question_time")
@@ -68,7 +63,7 @@ def test_what_was_decided_asks_for_decisions():
 
 def test_a_time_that_no_calendar_has_is_the_last_day_of_one():
     assert _day_of(2**53) == _day_of(2**52)
-    first, last = _span_of_days(*[_day_of(2**53)] * 2)
+    first, last = span_of_days(*[_day_of(2**53)] * 2)
     assert first < last
 
 
