@@ -28,9 +28,11 @@ _LINE, _FOLLOWED, _SENDER, _OPEN_CHARACTERS = 300, 200, 60, 240
 """Characters of a line."""
 _ANALYSES_MAX, _ANALYSIS_MIN, _NEW_SHARE = 2, 240, 0.4
 """Messages of a turn before its last one that are told; their characters, and stems that the last one lacks."""
+_HERE_DOCUMENT = r"\"\$\(cat <<-?['\"]?\w+['\"]?\n\s*(?P<typed>[^\n]{3,160})"
+_QUOTED = r"\"(?P<double>(?:[^\"\\\n]|\\.){3,160})|'(?P<single>[^'\n]{3,160})"
 _COMMIT = re.compile(
-    r"\bgit\b[^|;&\n]*\bcommit\b[^|;&]*?\s-\w*m\s*(?:\"\$\(cat <<-?['\"]?\w+['\"]?\n\s*(?P<typed>[^\n]{3,160})"
-    r"|\"(?P<double>(?:[^\"\\\n]|\\.){3,160})|'(?P<single>[^'\n]{3,160})|(?P<word>[^\s\"';&|]{3,160}))"
+    r"\bgit\b[^|;&\n]*\bcommit\b[^|;&]*?\s-\w*m\s*"
+    rf"(?:{_HERE_DOCUMENT}|{_QUOTED}|(?P<word>[^\s\"';&|]{{3,160}}))"
 )
 _DIRECTIVES = re.compile(r"^::[\w-]+\{.*\}[ \t]*$", re.MULTILINE)
 """Lines by which Codex tells its window what it did: `::git-push{cwd="…"}`."""

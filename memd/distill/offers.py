@@ -13,13 +13,16 @@ _MESSAGES_CACHED = 64
 """Messages of which the options are kept: they are read before their answer, with it and after it."""
 _QUOTED = re.compile(r"^[ \t]*>[ \t]?", re.MULTILINE)
 _NAMED = r"(?:option|approach|alternative|variant|solution|choice|plan|strategy|path|possibility|idea|variante|möglichkeit)"
+_BEFORE_LABEL = r"(?:#{1,6}[ \t]+|[-*•][ \t]+|\|[ \t]*)?"
+_LABEL = (
+    rf"(?P<name>{_NAMED})[ \t]+[(\[]?(?P<named>[A-Za-z]|\d{{1,2}})\b[)\].:]?"
+    r"|[(\[]?(?P<letter>[A-Za-z])[).\]]|[(\[]?(?P<number>\d{1,2})[)\].:]"
+)
+_BOLD, _DASH = r"(?:\*\*|__)?", r"[—–:|-]?"  # dashes as people type them
 _LABELLED = re.compile(
-    rf"^[ \t]*(?:#{{1,6}}[ \t]+|[-*•][ \t]+|\|[ \t]*)?(?:\*\*|__)?[ \t]*"
-    rf"(?:(?P<name>{_NAMED})[ \t]+[(\[]?(?P<named>[A-Za-z]|\d{{1,2}})\b[)\].:]?"
-    r"|[(\[]?(?P<letter>[A-Za-z])[).\]]|[(\[]?(?P<number>\d{1,2})[)\].:])"
-    r"(?:\*\*|__)?[ \t]*[—–:|-]?[ \t]*(?:\*\*|__)?[ \t]*(?P<text>\S.*)$",
+    rf"^[ \t]*{_BEFORE_LABEL}{_BOLD}[ \t]*(?:{_LABEL}){_BOLD}[ \t]*{_DASH}[ \t]*{_BOLD}[ \t]*(?P<text>\S.*)$",
     re.IGNORECASE,
-)  # dashes as people type them
+)
 _NEXT_BLOCK = re.compile(r"\s*(?:#{1,6}\s|---|\*\*\S)")
 _INSIDE = re.compile(r"\s+\S|\s*[-*•]\s")
 _TAKEN = re.compile(r"(?:^|\s|[(#])(?P<label>[A-Za-z]|\d{1,2})(?=[\s,.;:!)\]]*$)")

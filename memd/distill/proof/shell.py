@@ -50,12 +50,14 @@ _LINES_CACHED = 512
 """Lines that are kept parsed: rules about checks, files and work read the same ones."""
 _COMMANDS_MAX = 100
 _NESTING_MAX = 3
+_QUOTE = r"\$'(?:[^'\\]|\\.)*'|'[^']*'|\"(?:[^\"\\]|\\.)*\""
+_INNER = r"\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`"
 _TOKEN = compile_lazily(
     r"(?P<space>[ \t\r]+|\\\n)"
     r"|(?P<comment>#[^\n]*)"
     r"|(?P<redirection>&>>?|\d*(?:<<<|<<-?|>>|>&|<&|>\||[<>]))"
     r"|(?P<operator>&&|\|\||\|&|;;|[|;&()\n])"
-    r"|(?P<word>(?:\$'(?:[^'\\]|\\.)*'|'[^']*'|\"(?:[^\"\\]|\\.)*\"|\$\((?:[^()]|\([^()]*\))*\)|`[^`]*`|\\.|[^\s|;&()<>'\"`\\])+)",
+    rf"|(?P<word>(?:{_QUOTE}|{_INNER}|\\.|[^\s|;&()<>'\"`\\])+)",
     re.DOTALL,
 )
 _WORD_PART = compile_lazily(r"'([^']*)'|\"((?:[^\"\\]|\\.)*)\"|\\(.)", re.DOTALL)
