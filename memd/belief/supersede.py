@@ -206,10 +206,9 @@ _STEMS_MAX = 60
 
 
 def find_similar(
-    tx: Connection, projects: int | Sequence[int], kinds: Iterable[Kind], title: str, body: str
+    tx: Connection, projects: Sequence[int], kinds: Iterable[Kind], title: str, body: str
 ) -> list[Summary]:
-    """The live memories of a project, or several, that share most words with this statement, the most alike first."""
-    places = (projects,) if isinstance(projects, int) else projects
+    """The live memories of some projects that share most words with this statement, the most alike first."""
     stems = dict.fromkeys(content_stems(f"{title}\n{statement_text(title, body)}"))
     # `go with Valkey, not Redis` shares the one word with `use Redis for the cache`.
     keys = [one for one in stems if one not in CHOICE_WORDS][:_STEMS_MAX] or list(stems)
@@ -221,16 +220,16 @@ def find_similar(
     ids: dict[int, None] = {}
     for some in filter(None, (keys, *others)):
         ids |= dict.fromkeys(
-            summaries.ids_sharing_most_keys(tx, places, tuple(kinds), some, limit=_SIMILAR_MAX)
+            summaries.ids_sharing_most_keys(tx, projects, tuple(kinds), some, limit=_SIMILAR_MAX)
         )
     found = summaries.summaries_by_ids(tx, list(ids)) if ids else {}
     return [found[number] for number in ids]
 
 
 def find_equal(
-    tx: Connection, projects: int | Sequence[int], kind: Kind, title: str, body: str
+    tx: Connection, projects: Sequence[int], kind: Kind, title: str, body: str
 ) -> list[Summary]:
-    """The live memories of this project, or of several, and of this kind that state the same, no more and no less."""
+    """The live memories of these projects and of this kind that state the same, no more and no less."""
     mine = parse_statement(title, body)
     found = []
     for other in find_similar(tx, projects, (kind,), title, body):
@@ -244,7 +243,7 @@ def find_equal(
 
 def find_twins(tx: Connection, memory: Summary) -> list[Summary]:
     """The live memories of its project that say the same as a memory: notes of the same words, or equal statements."""
-    similar = find_similar(tx, memory.project_id, VALUE_KINDS, memory.title, memory.body)
+    similar = find_similar(tx, (memory.project_id,), VALUE_KINDS, memory.title, memory.body)
     mine = memory.title, memory.body
     return [
         one
@@ -283,7 +282,7 @@ def find_changed(tx: Connection, mine: Summary) -> set[tuple[int, int]]:
     """Pairs of this memory and another of which one changes a value of the other, the smaller id first."""
     if mine.kind not in VALUE_KINDS:
         return set()
-    similar = find_similar(tx, mine.project_id, VALUE_KINDS, mine.title, mine.body)
+    similar = find_similar(tx, (mine.project_id,), VALUE_KINDS, mine.title, mine.body)
     return {
         (min(mine.id, other.id), max(mine.id, other.id))
         for other in similar

@@ -386,7 +386,7 @@ class _MemoryWriter:
         else:
             equal = [
                 one
-                for one in find_equal(tx, project_id, memory.kind, "", text)
+                for one in find_equal(tx, (project_id,), memory.kind, "", text)
                 if one.topic_key is None and one.tier is not Tier.CAPTURED
             ]
         return min(equal, key=lambda one: one.superseded_by is not None, default=None)
@@ -523,7 +523,7 @@ class _MemoryWriter:
         mine = summaries.get_summary(self.tx, summary_id)
         if mine is None or mine.kind not in VALUE_KINDS or mine.superseded_by is not None:
             return ()
-        similar = find_similar(self.tx, mine.project_id, VALUE_KINDS, mine.title, mine.body)
+        similar = find_similar(self.tx, (mine.project_id,), VALUE_KINDS, mine.title, mine.body)
         others = [one for one in similar if one.id != mine.id]
         return settle_changed_values(self.tx, mine, others, self.now)
 

@@ -190,7 +190,7 @@ def _find_duplicate(tx: Connection, draft: Draft, project_id: int) -> Summary | 
     """A live memory of the project and kind that states the same, no more and no less."""
     if draft.kind not in _REPEATABLE:
         return None
-    same = find_equal(tx, project_id, draft.kind, draft.title, draft.body)
+    same = find_equal(tx, (project_id,), draft.kind, draft.title, draft.body)
     return next((one for one in same if holds_alike(one.tags, draft.tags)), None)
 
 
@@ -283,7 +283,7 @@ def _supersede_what_it_ends(
     _end_done_tasks(tx, number, draft, session.project_id)
     mine = summaries.get_summary(tx, number)
     if mine is not None and mine.kind in VALUE_KINDS and not _is_hidden(mine):
-        others = find_similar(tx, session.project_id, VALUE_KINDS, mine.title, mine.body)
+        others = find_similar(tx, (session.project_id,), VALUE_KINDS, mine.title, mine.body)
         alike = (one for one in others if one.id != number and holds_alike(one.tags, mine.tags))
         settle_changed_values(tx, mine, [_ignore_future_time(one, now) for one in alike], now)
 
@@ -332,7 +332,7 @@ def _find_ended_rules(
         ended[draft.slot] = pick_ended(draft, rules) if stems else []
     taken = {one.body for one in drafts if ended.get(one.slot)}
     for draft in (one for one in drafts if one.rule == TURNED and one.body not in taken):
-        similar = find_similar(tx, project_id, VALUE_KINDS, draft.title, draft.body)
+        similar = find_similar(tx, (project_id,), VALUE_KINDS, draft.title, draft.body)
         ended[draft.slot] = [
             one
             for one in similar

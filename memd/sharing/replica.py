@@ -270,7 +270,7 @@ class Replica(ChangeNoter):
         ):
             return False
         before = self._tx.total_changes()
-        for one in find_similar(self._tx, mine.project_id, VALUE_KINDS, mine.title, mine.body):
+        for one in find_similar(self._tx, (mine.project_id,), VALUE_KINDS, mine.title, mine.body):
             other = self._ref(one.uid)
             is_topical = mine.topic_key is not None and mine.topic_key == one.topic_key
             is_here = one.id in said and one.id != mine.id  # not a teammate's, nor to be erased
