@@ -19,6 +19,8 @@ OLDER = "Exports are written to the archive disk, because the queue loses what i
     "later",
     [
         "Exports are now written to the queue",
+        "Exports are from today on written to the queue",
+        "Exports are written to the queue going forward",
         "Exports are no longer written to the archive disk",
         "Exports go to the queue instead of the archive disk",
         "Exports are written to the queue and the archive disk",
