@@ -61,7 +61,7 @@ def parse_end(value: str | int, now: int, name: str = "until") -> int:
 
 def parse_duration(text: str, name: str) -> int:
     """Milliseconds of `30d`, `2 weeks`. A BadRequest names `name`."""
-    length = _parse_length(text.strip().lower())
+    length = read_duration(text.strip().lower())
     if length is None:
         raise BadRequest(f"{name}: {_quote_text(text)} is no duration; write 30d, 12h or 2w")
     if not 0 < length <= DURATION_MAX_MS:
@@ -182,11 +182,12 @@ def _parse_named(text: str, now: int) -> Span | None:
 
 
 def _parse_ago(text: str, now: int) -> Span | None:
-    length = _parse_length(text.removesuffix("ago").strip())
+    length = read_duration(text.removesuffix("ago").strip())
     return None if length is None else (max(0, now - length), max(0, now - length))
 
 
-def _parse_length(text: str) -> int | None:
+def read_duration(text: str) -> int | None:
+    """Milliseconds of a whole number and its unit in small letters, a month as 30 days; None if a text is anything else."""
     found = _DURATION.fullmatch(text)
     if found is None:
         return None

@@ -20,6 +20,7 @@ from memd.belief.polarity import WORDS
 from memd.belief.standing import PREFIX
 from memd.patterns import compile_lazily
 from memd.text import list_stems, one_line
+from memd.time_expressions import read_duration
 
 CHANGED_VALUE_RULE = "changed-value"
 """The rule by which a statement hides another that gives the same thing another value."""
@@ -109,7 +110,13 @@ def _telling_tokens(clause: Clause) -> list[Token]:
 
 
 def _telling_keys(clause: Clause) -> tuple[str, ...]:
-    return tuple(t.key for t in _telling_tokens(clause))
+    return tuple(map(_value_key, _telling_tokens(clause)))
+
+
+def _value_key(token: Token) -> str:
+    """The key by which a token is compared: `60 seconds` and `1 minute` are one value."""
+    length = read_duration(token.key) if token.type is TokenType.NUMBER else None
+    return token.key if length is None else f"{length} ms"
 
 
 def _align_clauses(older: Clause, newer: Clause) -> ValueChange | None:
@@ -121,7 +128,8 @@ def _align_clauses(older: Clause, newer: Clause) -> ValueChange | None:
         return ValueChange("", f"“{join_clause(older)}”", f"“{join_clause(newer)}”")
     if len(was) != len(now):
         return None
-    differ = [(one, other) for one, other in zip(was, now, strict=True) if one.key != other.key]
+    pairs = zip(was, now, strict=True)
+    differ = [(one, other) for one, other in pairs if _value_key(one) != _value_key(other)]
     if not differ or len(differ) > 2:  # noqa: PLR2004  # a value and its unit
         return None
     for one, other in differ:
@@ -260,7 +268,7 @@ def _find_correction(older: Claims, newer: Claims) -> ValueChange | None:
     if len(found) != 1 or (is_scoped and len(theirs) > 1):
         return None
     (old,) = found
-    if old.value.key == new.value.key or _sort_change(old.value, new.value) is None:
+    if _value_key(old.value) == _value_key(new.value) or _sort_change(old.value, new.value) is None:
         return None
     if new.was is not None and new.was.key.split()[0] != old.value.key.split()[0]:
         return None

@@ -27,6 +27,15 @@ def test_the_same_in_another_spelling_is_no_change(one, other):
     assert change(one, other) is None
 
 
+def test_a_length_of_time_in_another_unit_is_no_change():
+    assert change("The timeout is 60 seconds", "The timeout is 1 minute") is None
+    assert change("The TTL is 2 h", "No, set the TTL to 120 minutes") is None
+    assert str(change("wait 60 s, retry 3 times", "wait 1 min, retry 4 times")) == (
+        "the value of “retry times” changed from 3 to 4"
+    )
+    assert change("The timeout is 60 seconds", "The timeout is 60 minutes") is not None
+
+
 def test_the_change_is_written_in_words():
     found = change("Redis it is; the TTL is 5 minutes.", "Redis it is; the TTL is 60 minutes.")
     assert str(found) == "the value of “the TTL is” changed from 5 minutes to 60 minutes"
