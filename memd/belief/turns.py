@@ -36,10 +36,10 @@ _FRAME = _LEADS | list_keys("turning words") | list_keys("frame of an ending")
 """Words around what ends: they say when or that, not what."""
 _NOW = re.compile(r"(?<!from )\bnow\b")
 _DECIDED = word_key("decided")
-_LIMITED = re.compile(
-    r"\b(?:would|could|might|maybe|perhaps|should (?:we|i)|if|when|unless|until|once|except|only this|today|tonight|tomorrow|yet"
-    r"|says?|said|tells?|told|claim\w*|thinks?|thought|believe\w*|suggest\w*|wrote|asked|suppose|imagine)\b|\?"
-)
+_OPEN = r"would|could|might|maybe|perhaps|should (?:we|i)"
+_FOR_A_TIME = r"if|when|unless|until|once|except|only this|today|tonight|tomorrow|yet"
+_REPORTED = r"says?|said|tells?|told|claim\w*|thinks?|thought|believe\w*|suggest\w*|wrote|asked|suppose|imagine"
+_LIMITED = re.compile(rf"\b(?:{_OPEN}|{_FOR_A_TIME}|{_REPORTED})\b|\?")
 _BETWEEN = frozenset({"over", "through", "between", "during", "under", "against", "off"})
 """Prepositions with content."""
 _SHARE_MIN = 0.6

@@ -20,7 +20,6 @@ from memd.distill.titles.features import (
     BORDERS,
     TITLE_CHARACTERS,
     Candidate,
-    Ranker,
     is_closed,
     list_candidates,
     shipped_ranker,
@@ -73,23 +72,17 @@ class _TitlePart:
 
 
 def name_turn(
-    story: Story,
-    context: EpisodeContext,
-    told: Sequence[str] = (),
-    *,
-    is_proven: bool,
-    ranker: Ranker | None = None,
+    story: Story, context: EpisodeContext, told: Sequence[str] = (), *, is_proven: bool
 ) -> ChosenTitle:
     """The title of a turn, at most 120 characters; empty if nothing was said in it.
 
     `told`: sentences that are memories of their own. `is_proven`: a check that failed passed in the end; otherwise no
     title says that something is fixed without saying that this is unchecked.
     """
-    ranker = ranker or shipped_ranker()
     found = list_candidates(story, told)
     if not found:
         return ChosenTitle("")
-    texts = features.read_texts(story)
+    ranker, texts = shipped_ranker(), features.read_texts(story)
     table = features.measure_words(texts, found)
     likely = dict(zip(table.stems, ranker.rate_words(table.table).tolist(), strict=True))
     said = features.measure_told(features.list_stems(found), likely)
