@@ -27,7 +27,6 @@ from memd.injection import guard, outcomes
 from memd.launcher import make_daemon_environment
 from memd.paths import mend_umask, private_dir
 from memd.server import control
-from memd.store import database
 from memd.viewer import server as viewer
 from tests.stress import fake_clock
 
@@ -43,7 +42,6 @@ PATIENT = {"inject.prompt_s": 5, "inject.session_s": 5}
 HASTY = (
     # What is polled until it is so is never an old answer.
     (daemon_status, {"_CACHE_S": 0.0}),
-    (database, {"_READER_WAIT_MS": 50}),
     (distiller, {"_PAUSE_MAX_S": 0.1}),
     (consolidator, {"_BACKLOG_INTERVAL_S": 0.05}),
     (indexer, {"_IDLE_S": 0.5}),

@@ -41,10 +41,11 @@ class Home:
         )
 
     def look(self, place):
-        """Let a hook make the daemon look, and wait until it has."""
-        self.hook(place, source="startup")
-        looks = self.room()["looks"]
-        self.daemon.wait_for(lambda: self.room()["looks"] > looks)
+        """Let hooks make the daemon look, and wait until it has."""
+        for _ in range(2):  # the first look that ends may have begun before a file was written
+            looks = self.room()["looks"]
+            self.hook(place, source="startup")
+            self.daemon.wait_for(lambda looks=looks: self.room()["looks"] > looks)
 
     def room(self):
         return next(one for one in self.daemon.status()["rooms"] if one["name"] == "notes")

@@ -44,6 +44,7 @@ _QUESTIONS = (
 )  # fmt: skip
 _NEAR = 1e-4
 _SAMPLE = 150
+_RESTS_S = 1.0
 Rows = dict[str, Any]
 
 
@@ -53,8 +54,10 @@ def broken(site: load.Site) -> list[str]:
         if not wait_until(lambda: _is_settled(client.call("memd/status"))):
             raise SystemExit(f"the daemon does not settle: {client.call('memd/status')}")
         wrong = _left_behind(site, client)
-        # What still reads the vault keeps forgotten words in its log until it ends.
-        wait_until(lambda: not any("erasure" in one for one in doctor_problems(client)))
+        # What reads the vault keeps forgotten words in its log until it ends, and the doctor reads it, too.
+        wait_until(
+            lambda: not any("erasure" in one for one in doctor_problems(client)), every_s=_RESTS_S
+        )
         wrong += doctor_problems(client, "changes", "secrets")  # which are not indexed yet
         wrong += _examined(site, _SAMPLE)
         wrong += _events(site) + _memories(site) + _rounds(site)
