@@ -116,14 +116,22 @@ def statement_text(title: str, body: str) -> str:
     """Return a memory's whole statement: the words that it quotes of its first speaker, else title and body.
 
     The title of a captured memory is only a part of its statement, and what another speaker makes of it
-    is not its speaker's word. What announces a statement (`Decision:`, `remember that`) is left out.
+    is not its speaker's word. What announces a statement (`Decision:`, `remember that`) or only asks to keep it
+    (`…, please remember that`) is left out.
     """
     body = split_note(body).text
     quotes = _STATEMENT.findall(body) if _STATEMENT.match(body) else []
     if not quotes:
-        return WORDS["announcement"].sub("", join_title(title, body))
+        return _strip_request(join_title(title, body))
     speaker = quotes[0][0]
-    return "\n".join(WORDS["announcement"].sub("", said) for who, said in quotes if who == speaker)
+    return "\n".join(_strip_request(said) for who, said in quotes if who == speaker)
+
+
+def _strip_request(said: str) -> str:
+    for name in ("remember that", "remember that elsewhere"):
+        if match := WORDS[name].match(said):
+            said = match["rest"]
+    return WORDS["announcement"].sub("", said)
 
 
 def join_title(title: str, body: str) -> str:

@@ -210,12 +210,13 @@ def _refuse_shape(payload: Any) -> Refused:
 
 
 def _find_kind(name: str, payload: Mapping[str, Any]) -> EventKind:
-    """Return an event's kind; a prompt that no person typed is only a notification.
+    """Return an event's kind; a prompt that no person typed, or that is no text, is only a notification.
 
     One in which all is private stays a prompt, whoever sent it, because it makes its turn private.
     """
     kind, prompt = _KINDS.get(name, EventKind.OTHER), payload.get("prompt", "")
-    is_users = (ORIGIN not in payload or is_private(prompt)) and not is_machine_text(str(prompt))
+    is_users = isinstance(prompt, str) and not is_machine_text(prompt)
+    is_users = is_users and (ORIGIN not in payload or is_private(prompt))
     return EventKind.NOTIFICATION if kind is EventKind.PROMPT and not is_users else kind
 
 

@@ -224,6 +224,9 @@ def _format_judged(done: dict[str, Any]) -> Iterator[str]:
     number, other = f"#{done['id']}", f"#{done['other']}"
     if done["outcome"] == "undone":
         yield f"undone: {output.one_line(done['was'])} between {number} and {other}"
+    elif done["outcome"] == "asked":
+        asked = daemon_call.format_command(f"judge {done['id']} RELATION {done['other']}")
+        yield f"{number} and {other} are both shown until the user himself says `{asked}`"
     else:
         already = " already" if done["outcome"] == "unchanged" else ""
         yield f"{number} {RELATION_WORDS[done['relation']]} {other}{already}"

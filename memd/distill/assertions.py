@@ -185,7 +185,7 @@ def read_sentence(  # noqa: C901, PLR0911, PLR0912  # a list of cases, in order
     if wished := read_wish(said, sentence.lead):
         is_open = wished[0] == "fact" and SPEECH["either value"].search(wished[1])
         return None if is_open else _WISHES[wished[0]]
-    if match := SPEECH["remember"].match(said) or SPEECH["remember that"].match(said):
+    if match := SPEECH["remember"].match(said) or WORDS["remember that"].match(said):
         is_rule = form or SPEECH["absolute"].search(match["rest"])
         kind = Kind.INSTRUCTION if is_rule else _find_kind(match["rest"])
         return (REMEMBER, kind) if kind else None
@@ -297,9 +297,12 @@ def _clean(text: str, form: Form) -> str:
         return (SPEECH["lasting lead"] if form is LASTING else SPEECH["decided to"]).sub(
             "", text
         ) or text
-    names = {REMEMBER.rule: ("remember", "remember that"), TASK.rule: ("task",)}.get(form.rule, ())
-    match = next(filter(None, (SPEECH[name].match(text) for name in names)), None)
-    wish = read_wish(text, "") if names and not match else None
+    patterns = {
+        REMEMBER.rule: (SPEECH["remember"], WORDS["remember that"]),
+        TASK.rule: (SPEECH["task"],),
+    }.get(form.rule, ())
+    match = next(filter(None, (one.match(text) for one in patterns)), None)
+    wish = read_wish(text, "") if patterns and not match else None
     return sentences.strip_politeness(match["rest"] if match else wish[1] if wish else text)
 
 

@@ -113,7 +113,7 @@ def read_wish(said: str, lead: str) -> tuple[Wish, str] | None:
     tokens = _split_tokens(said)
     if not (_HEDGES | _PASSING | _NOW).isdisjoint(tokens) or said.rstrip().endswith("?"):
         return None
-    match = _TABLE["remember"].match(said) or _TABLE["remember that"].match(said)
+    match = _TABLE["remember"].match(said) or WORDS["remember that elsewhere"].match(said)
     if match or asks_to_keep(lead):
         rest = match["rest"] if match else said
         kept = _name_kept(rest)

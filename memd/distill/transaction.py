@@ -104,7 +104,7 @@ def write_episode(  # noqa: PLR0915  # what happens, in order
     counts: Counter[str] = Counter()
     ids: dict[str, int] = {}
     written: list[Draft] = []
-    ended = _find_ended_rules(tx, plan.drafts, session)
+    ended = _find_ended_rules(tx, plan.drafts, session, now)
     uids = {_choose_uid(session, plan.episode, one, known, stays): one for one in plan.drafts}
     # Without a new note that ends no rule: the turn says as much.
     uids = {
@@ -312,7 +312,7 @@ def _supersede(  # noqa: PLR0913, PLR0917  # one argument a column
 
 
 def _find_ended_rules(
-    tx: Connection, drafts: Sequence[Draft], session: Session
+    tx: Connection, drafts: Sequence[Draft], session: Session, now: int
 ) -> dict[str, list[Summary]]:
     """The live memories of a project that each retraction or turning sentence among these drafts ends, by its slot."""
     project_id = session.project_id
@@ -328,14 +328,14 @@ def _find_ended_rules(
             ids += summaries.ids_sharing_keys(
                 tx, project_id, kind, stems, limit=_RULES_EXAMINED_MAX
             )
-        rules = list(summaries.summaries_by_ids(tx, ids).values())
+        rules = [_ignore_future_time(r, now) for r in summaries.summaries_by_ids(tx, ids).values()]
         ended[draft.slot] = pick_ended(draft, rules) if stems else []
     taken = {one.body for one in drafts if ended.get(one.slot)}
     for draft in (one for one in drafts if one.rule == TURNED and one.body not in taken):
         similar = find_similar(tx, (project_id,), VALUE_KINDS, draft.title, draft.body)
         ended[draft.slot] = [
             one
-            for one in similar
+            for one in (_ignore_future_time(one, now) for one in similar)
             if one.at <= draft.at and holds_alike(one.tags, draft.tags) and ends(draft, one)
         ]
     return ended

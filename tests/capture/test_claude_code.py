@@ -199,3 +199,4 @@ def test_what_the_client_wrote_in_the_place_of_a_prompt_is_kept_as_no_prompt():
     told = adapt(common | {"prompt": "<task-notification>done</task-notification>"})
     assert (told.kind, told.name) == (EventKind.NOTIFICATION, "UserPromptSubmit")
     assert adapt(common | {"prompt": "Go on"}).kind is EventKind.PROMPT
+    assert adapt(common | {"prompt": 5}).kind is EventKind.NOTIFICATION, "no text"

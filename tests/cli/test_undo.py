@@ -165,3 +165,16 @@ def test_an_agent_undoes_nothing_but_may_look(memd, pair, monkeypatch):
     assert memd("undo", "--list").status == 0
     monkeypatch.delenv("CLAUDECODE")
     assert listed(memd)[0]["did"] == f"#{pair[0]} was pinned"
+
+
+def test_an_agent_that_judges_what_only_the_user_may_is_told_that_both_stay(
+    memd, pair, monkeypatch
+):
+    one, other = pair
+    other = memd("edit", other, "--text", "gulls nest on the mast, I saw it", "--json").json["id"]
+    monkeypatch.setenv("CLAUDECODE", "1")
+    ran = memd("judge", one, "supersedes", other, "--reason", "older")
+    monkeypatch.delenv("CLAUDECODE")
+    assert ran.status == 0
+    assert f"until the user himself says `memd judge {one} RELATION {other}`" in ran.out
+    assert shown(memd, one, other) == [one, other]

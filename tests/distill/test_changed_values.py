@@ -3,6 +3,7 @@
 import pytest
 
 from memd.belief.changes import CHANGED_VALUE_RULE
+from memd.belief.claims import statement_text
 from memd.models import EdgeType, Kind
 from memd.recall.provenance import explain_node
 from memd.store import links
@@ -185,3 +186,18 @@ async def test_the_title_of_a_decision_keeps_its_reason(desk):
     assert [one.title for one in await say(desk, said)] == [
         "Deploy from main because Jo has 3 keys"
     ]
+
+
+async def test_a_change_ends_what_a_clock_that_was_ahead_has_dated_after_it(desk):
+    desk.clock.advance(s=400 * 86_400)
+    (ahead,) = await say(desk, "Never deploy after six.")
+    desk.clock.advance(s=-400 * 86_400)
+    ahead, later = await say(desk, "Deploying after six is fine from now on.")
+    assert (ahead.superseded_by, later.superseded_by) == (later.id, None)
+
+
+async def test_a_rule_that_was_to_be_remembered_ends_like_any_other(desk):
+    rule = "Never rename a column, please remember that."
+    first, second = await say(desk, rule, "Renaming a column is fine from now on.")
+    assert (first.superseded_by, second.superseded_by) == (second.id, None)
+    assert statement_text("", "User: “Nimm immer yarn, merk dir das bitte.”") == "Nimm immer yarn"
