@@ -86,7 +86,7 @@ def find_ended(
 
     `turns`, `is_decided`: it says that something is otherwise now, or decided, perhaps in the words that announce it.
     """
-    orders = read_orders(older)
+    orders = _join_turned(older, read_orders(older))
     if not orders or ADDS.search(newer.flat_text) or _LIMITED.search(newer.flat_text):
         return None
     order = _read_order(orders[0])
@@ -191,6 +191,17 @@ def _read_order(clause: Clause) -> _Order | None:
     ]
     keys = frozenset(t.key for t in clause if t.has_content)
     return _Order(clause, keys, tuple(filter(None, slots)), is_choice, is_denied)
+
+
+def _join_turned(older: Claims, orders: list[Clause]) -> list[Clause]:
+    """Read `we don't use A for X any more, we use B` as `use B for X`; `don't use A, use B` goes on to forbid A."""
+    first, second, *more = [*map(_read_order, orders), None, None]
+    if first is None or second is None or any(more) or _denies(older.sentences[0][0][0]):
+        return orders
+    is_choice = first.is_choice and second.is_choice and first.is_denied and not second.is_denied
+    if not is_choice or not first.slots or len(second.slots) != 1:
+        return orders
+    return [orders[1] + first.clause[first.clause.index(first.slots[0][-1]) + 1 :]]
 
 
 def _passes_over(clause: Clause, at: int) -> bool:

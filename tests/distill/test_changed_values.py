@@ -201,3 +201,15 @@ async def test_a_rule_that_was_to_be_remembered_ends_like_any_other(desk):
     first, second = await say(desk, rule, "Renaming a column is fine from now on.")
     assert (first.superseded_by, second.superseded_by) == (second.id, None)
     assert statement_text("", "User: “Nimm immer yarn, merk dir das bitte.”") == "Nimm immer yarn"
+
+
+async def test_what_was_changed_once_can_be_changed_again(desk):
+    said = (
+        "We decided to use Jenkins for the nightly build.",
+        "We don't use Jenkins for the nightly build any more, we use Drone.",
+        "We no longer use Drone for the nightly build, we use Woodpecker.",
+    )
+    first, second, third = await say(desk, *said)
+    assert [s.superseded_by for s in (first, second, third)] == [second.id, third.id, None]
+    _, _, third, *_ = await say(desk, "We don't use Chef for the servers any more, we use Nix.")
+    assert third.superseded_by is None
