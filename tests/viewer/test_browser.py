@@ -24,11 +24,18 @@ def chromium():
         yield browser
 
 
+@pytest.fixture(scope="module")
+def window(chromium, reading):
+    window = browsing.Visitor(chromium, reading.viewer.make_address())
+    yield window
+    window.close()
+
+
 @pytest.fixture
-def visitor(chromium, reading):
-    visitor = browsing.Visitor(chromium, reading.viewer.make_address())
-    yield visitor
-    visitor.close()
+def visitor(window):
+    """The one window, as wide as at first: another one takes a second."""
+    window.page.set_viewport_size(browsing.DESKTOP)
+    return window
 
 
 def test_pages_are_shown_to_everyone_and_ask_nobody_else(visitor):
