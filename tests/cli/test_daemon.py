@@ -16,6 +16,7 @@ from memd import hook_event, stdio_proxy
 from memd.config import RETIRED
 from memd.daemon import process as daemon_process
 from memd.paths import Paths
+from tests.cli.conftest import Machine
 
 # ── start ─────────────────────────────────────────────────────────────────────────────────────────
 
@@ -53,28 +54,33 @@ def find_processes(machine):
                 yield environ
 
 
-def test_only_its_user_can_reach_the_daemon(machine):
-    assert machine.run_anew("start").status == 0
-    files = paths(machine)
+@pytest.fixture(scope="module")
+def begun_by_an_agent(tmp_path_factory):
+    """A daemon that a real `memd start` of an agent's shell left behind."""
+    machine = Machine(tmp_path_factory.mktemp("begun"))
+    machine.environ["CLAUDE_CODE_MESSAGING_TOKEN"] = "a secret of one session"
+    started = machine.run_anew("start")
+    assert "started" in started.out, started.err
+    yield machine
+    machine.kill()
+
+
+def test_only_its_user_can_reach_the_daemon(begun_by_an_agent):
+    files = paths(begun_by_an_agent)
     assert stat.S_IMODE(Path(files.socket).stat().st_mode) == 0o600
     assert stat.S_IMODE(Path(files.runtime_dir).stat().st_mode) == 0o700
     for file in (files.database, files.lock, files.log):
         assert stat.S_IMODE(Path(file).stat().st_mode) == 0o600, file
 
 
-def test_the_daemon_is_detached_from_the_shell(machine):
-    """A pipe that it kept open would leave `memd start | tee` waiting for ever."""
-    with machine.popen("start", stdout=-1, stderr=-1) as process:
-        out, _ = process.communicate(timeout=60)
-    assert b"started" in out
-    pid = daemon_process.find_lock_holder(paths(machine).lock).pid
+def test_the_daemon_is_detached_from_the_shell(begun_by_an_agent):
+    """A pipe that it kept open would leave `memd start | tee`, and this fixture, waiting for ever."""
+    pid = daemon_process.find_lock_holder(paths(begun_by_an_agent).lock).pid
     assert os.getsid(pid) == pid
 
 
-def test_the_daemon_gets_none_of_an_agents_secrets(machine):
-    machine.environ["CLAUDE_CODE_MESSAGING_TOKEN"] = "a secret of one session"
-    assert machine.run_anew("start").status == 0
-    pid = daemon_process.find_lock_holder(paths(machine).lock).pid
+def test_the_daemon_gets_none_of_an_agents_secrets(begun_by_an_agent):
+    pid = daemon_process.find_lock_holder(paths(begun_by_an_agent).lock).pid
     assert b"CLAUDE_CODE_MESSAGING_TOKEN" not in Path(f"/proc/{pid}/environ").read_bytes()
 
 

@@ -5,6 +5,8 @@ import pytest
 from tests.e2e.test_reembed import is_complete, remember
 from tests.fakes.ollama import Ollama
 
+OTHERS = 20
+
 
 @pytest.fixture
 def ollama():
@@ -23,8 +25,8 @@ def daemon(daemon, ollama):
     with daemon.client() as client:
         memory = {"text": "The automobile has a teal roof.", "source": "test"}
         client.call("memd/remember", {"memories": [memory]})
-    remember(daemon)
-    daemon.wait_for(lambda: is_complete(daemon))
+    remember(daemon, OTHERS)
+    daemon.wait_for(lambda: is_complete(daemon, OTHERS + 1))
     daemon.stop()
     return daemon
 

@@ -49,9 +49,9 @@ def backfill(daemon):
     return next(room for room in daemon.status()["rooms"] if room["name"] == "backfill")
 
 
-def is_complete(daemon):
+def is_complete(daemon, count=MEMORIES):
     reply = backfill(daemon)
-    return reply["active"] and not reply["missing"] and reply["done"] >= MEMORIES
+    return reply["active"] and not reply["missing"] and reply["done"] >= count
 
 
 def stored(daemon):

@@ -4,6 +4,7 @@ import anyio
 import pytest
 
 from memd.config import EnginesConfig
+from memd.embeddings import providers
 from memd.embeddings.providers import OllamaChat
 from memd.errors import ConfigError, EngineFailed
 from tests.fakes.ollama import Ollama
@@ -79,10 +80,11 @@ async def test_scores_that_are_none_are_refused(server, reply):
         ("endless", "MiB"),
     ],
 )
-async def test_what_the_server_does_wrong_is_told(server, fault, said):
+async def test_what_the_server_does_wrong_is_told(server, monkeypatch, fault, said):
+    monkeypatch.setattr(providers, "REPLY_BYTES", 2_000_000)
     server.fault = fault
     with pytest.raises(EngineFailed, match=said):
-        await chat(server).complete("", "a text", SCHEMA)
+        await chat(server, deadline_s=60).complete("", "a text", SCHEMA)
 
 
 async def test_a_refusal_of_the_model_itself_is_told_in_its_words(server, monkeypatch):

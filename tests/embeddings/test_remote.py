@@ -2,7 +2,7 @@ import anyio
 import numpy as np
 import pytest
 
-from memd.embeddings import remote
+from memd.embeddings import providers, remote
 from memd.embeddings.batching import REQUEST_S, AdaptiveBatchSize
 from memd.embeddings.remote import RemoteEmbedder, make_remote_embedder
 from memd.errors import ConfigError, EngineAbsent, EngineFailed
@@ -139,8 +139,11 @@ async def test_a_server_that_was_killed_is_found_again_and_callbacks_run(server,
 
 
 @pytest.mark.parametrize("fault", HARMFUL)
-async def test_whatever_goes_wrong_is_an_engine_failed_and_heals(server, running, fault):
-    async with running(query_s=2) as learned:
+async def test_whatever_goes_wrong_is_an_engine_failed_and_heals(
+    server, running, monkeypatch, fault
+):
+    monkeypatch.setattr(providers, "REPLY_BYTES", 2_000_000)
+    async with running(query_s=10) as learned:
         server.fault = fault
         with pytest.raises(EngineFailed):
             await learned.query("what")
