@@ -2,27 +2,16 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.belief.claims import TokenType, parse_claims, word_key
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
+
+TABLES = read_tables("belief/claims")
 
 
 def tokens(text, type_):
     return [token.key for token in parse_claims(text).tokens if token.type is type_]
 
 
-@every_row(
-    ("text", "keys"),
-    [
-        ("in 30 seconds", ["30 s"]),
-        ("in 30s", ["30 s"]),
-        ("a 30-second pause", ["30 s"]),
-        ("1,000 rows and 1_000 columns", ["1000", "1000"]),
-        ("from -5 to 5%", ["-5", "5 %"]),
-        ("pages 10-30", ["10", "30"]),
-        ("three retries", ["3"]),
-        ("5m or 5M", ["5 m", "5 M"]),
-        ("0.5 and 1e-3", ["0.5", "1e-3"]),
-    ],
-)
+@every_row(("text", "keys"), TABLES["a_number_carries_its_unit_however_it_is_written"])
 def test_a_number_carries_its_unit_however_it_is_written(text, keys):
     assert tokens(text, TokenType.NUMBER) == keys
 

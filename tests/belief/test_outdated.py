@@ -1,7 +1,9 @@
 from dataclasses import replace
 
 from memd.belief.changes import StandingStatement, find_corrections, find_outdated
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
+
+TABLES = read_tables("belief/outdated")
 
 
 def outdated(*texts, **later):
@@ -15,32 +17,12 @@ def outdated(*texts, **later):
 OLDER = "Exports are written to the archive disk, because the queue loses what is older than a day"
 
 
-@every_row(
-    "later",
-    [
-        "Exports are now written to the queue",
-        "Exports are from today on written to the queue",
-        "Exports are written to the queue going forward",
-        "Exports are no longer written to the archive disk",
-        "Exports go to the queue instead of the archive disk",
-        "Exports are written to the queue and the archive disk",
-        "Exports are written to the disk of the queue, and the archive loses what is older than a day",
-    ],
-)
+@every_row("later", TABLES["a_later_statement_about_the_same_thing_outdates_an_older_one"])
 def test_a_later_statement_about_the_same_thing_outdates_an_older_one(later):
     assert outdated(OLDER, later) == {1: 2}
 
 
-@every_row(
-    "later",
-    [
-        "Exports need a token of their own",
-        "Exports of more than a gigabyte are now split by month",
-        "The archive disk is full after a year",
-        "Invoices are written to the spool, because the printer loses what is older than an hour",
-        "Reports are no longer mailed to the sales people",
-    ],
-)
+@every_row("later", TABLES["what_says_more_of_it_or_of_something_near_it_leaves_it_standing"])
 def test_what_says_more_of_it_or_of_something_near_it_leaves_it_standing(later):
     assert outdated(OLDER, later) == {}
 

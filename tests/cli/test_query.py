@@ -5,6 +5,9 @@ import pytest
 
 from memd import time_expressions
 from memd.cli import daemon_call, output, terminal, why
+from tests.tables import read_tables
+
+TABLES = read_tables("cli/query")
 
 # ── search ────────────────────────────────────────────────────────────────────────────────────────
 
@@ -374,22 +377,7 @@ def test_a_memory_has_a_name_that_is_the_same_on_every_machine(memd, noted):
     assert (missing.status, "no memory alone is called m0000000" in missing.err) == (1, True)
 
 
-@pytest.mark.parametrize(
-    ("words", "message"),
-    [
-        (("search", ""), "WORDS: say what to look for\n"),
-        (("search", "???"), "WORDS: it has no word to search for; add some\n"),
-        (("search", "x", "--limit", "0"), "--limit: 0 is less than"),
-        (("search", "x", "--as-of=9"), "--as-of: '9' is no time"),
-        (("get", "0"), "ID: 0 is less than"),
-        (("remember", ""), "TEXT: must not be empty"),
-        (("remember", "x", "--topic-key", "a b"), "--topic-key: at most"),
-        (("remember", "x", "--where", ""), "--where: must not be empty"),
-        (("forget", "--query", ""), "--query: empty"),
-        (("consolidate", "--undo", "x"), "name a run (r7)"),
-        (("judge", "1", "supersedes", "1"), "#1 twice; a judgment is about two memories\n"),
-    ],
-)
+@pytest.mark.parametrize(("words", "message"), TABLES["an_error_names_what_a_person_types"])
 def test_an_error_names_what_a_person_types(memd, words, message):
     ran = memd(*words)
     assert ran.status == 1

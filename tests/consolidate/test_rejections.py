@@ -61,17 +61,7 @@ def test_an_agent_cannot_note_again_what_was_rejected(vault, say, reject, wordin
     assert visible(vault) == []
 
 
-@pytest.mark.parametrize(
-    "other",
-    [
-        "Never run the linter before a commit.",
-        "Do not run the linter before each commit.",
-        "Always run the tests before each commit.",
-        "Always run the linter with --fix before each commit.",
-        "The linter is ruff 0.9.",
-        "Releases are cut on Fridays.",
-    ],
-)
+@pytest.mark.parametrize("other", TABLES["what_says_otherwise_is_noted"])
 def test_what_says_otherwise_is_noted(say, reject, other):
     reject(say().id)
     assert say(text=other).outcome == "created"

@@ -9,6 +9,9 @@ from memd.recall.provenance import explain_node
 from memd.store import links
 from tests.belief.value_pairs import CHANGED_VALUES, DIFFERENT_VALUES, TWO_SUBJECTS
 from tests.distill.written import Desk
+from tests.tables import read_tables
+
+TABLES = read_tables("distill/changed_values")
 
 FRAMES = {
     Kind.DECISION: "Decision: {}.",
@@ -162,20 +165,7 @@ async def test_two_values_in_one_turn_are_two_statements(desk):
     assert len(found) == 2
 
 
-@pytest.mark.parametrize(
-    ("said", "values"),
-    [
-        ("Decision: sessions live in Redis; the TTL is 5 minutes.", ["Redis", "5 minutes"]),
-        ("Decision: purge the logs after 30 days.", ["30 days"]),
-        ("Decision: the cache is on; the default is off.", ["default is off"]),
-        (
-            "We decided on SQLite – timeout ten seconds – because it needs no server.",
-            ["ten seconds"],
-        ),
-        ("Decision: keep the files small, which means at most 40 lines.", ["40 lines"]),
-        ("Decision: retry after a failure.", ["failure"]),
-    ],
-)
+@pytest.mark.parametrize(("said", "values"), TABLES["the_title_of_a_decision_keeps_its_values"])
 async def test_the_title_of_a_decision_keeps_its_values(desk, said, values):
     (found,) = await say(desk, said)
     assert [value for value in values if value not in found.title] == []

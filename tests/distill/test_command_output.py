@@ -1,5 +1,7 @@
 from memd.distill.proof import command_output
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
+
+TABLES = read_tables("distill/command_output")
 
 PYTHON = """Exit code 1
 Traceback (most recent call last):
@@ -17,21 +19,7 @@ def test_a_tracebacks_last_line_and_own_files_are_what_counts():
     assert said.has_signature
 
 
-@every_row(
-    ("output", "line"),
-    [
-        ("x\nerror[E0425]: cannot find value `y`\n --> src/main.rs:3:5", "error[E0425]: cannot find value `y`"),
-        ("a.c:3:5: error: 'x' undeclared\nb", "a.c:3:5: error: 'x' undeclared"),
-        ("src/a.ts(3,5): error TS2304: Cannot find name 'x'.", "src/a.ts(3,5): error TS2304: Cannot find name 'x'."),
-        ("m.py:3: error: Name 'x' is not defined  [name-defined]", "m.py:3: error: Name 'x' is not defined [name-defined]"),
-        ("panic: runtime error: index out of range\n\tat x", "panic: runtime error: index out of range"),
-        ("--- FAIL: TestX (0.00s)\n  x_test.go:3: no", "--- FAIL: TestX (0.00s)"),
-        ("E   AssertionError: assert 1 == 2", "AssertionError: assert 1 == 2"),
-        ("Caused by: java.lang.IllegalStateException: closed", "java.lang.IllegalStateException: closed"),
-        ("TypeError: x is not a function\n    at f (/p/a.js:3:4)", "TypeError: x is not a function"),
-        ("FAILED tests/test_a.py::test_b - assert 0", "FAILED tests/test_a.py::test_b - assert 0"),
-    ],
-)  # fmt: skip
+@every_row(("output", "line"), TABLES["compilers_and_test_runners_have_a_signature"])
 def test_compilers_and_test_runners_have_a_signature(output, line):
     said = command_output.read_error(output)
     assert (said.line, said.has_signature) == (line, True)
@@ -117,16 +105,6 @@ def test_a_run_that_only_counts_is_told_by_its_count():
     assert command_output.read_error(LOGGED).tells
 
 
-@every_row(
-    ("output", "line"),
-    [
-        ("DeprecationWarning: old\nTypeError: no\nDeprecationWarning: old", "TypeError: no"),
-        ("a.c:3:5: warning: unused\nb.c:4:5: error: 'x' undeclared", "b.c:4:5: error: 'x' undeclared"),
-        ("Compiling 27 files (.ex)\n** (CompileError) lib/a.ex:3: undefined function x/0", "** (CompileError) lib/a.ex:3: undefined function x/0"),
-        ("port 80 is taken: not permitted\n=== Shop ===\n==> Configuring", "port 80 is taken: not permitted"),
-        ("Compiling 27 files (.ex)\n=== Shop ===", ""),
-        ("a.go:15:2: shop/pay@v1.3 requires\n\tshop/tax@v1: missing go.sum entry", "a.go:15:2: shop/pay@v1.3 requires shop/tax@v1: missing go.sum entry"),
-    ],
-)  # fmt: skip
+@every_row(("output", "line"), TABLES["banners_progress_and_warnings_are_no_error"])
 def test_banners_progress_and_warnings_are_no_error(output, line):
     assert command_output.read_error(f"Exit code 1\n{output}").line == line

@@ -5,7 +5,9 @@ from memd.distill.episodes import Episode, EpisodeContext, read_story
 from memd.distill.turn import distill_episode
 from memd.models import EdgeType, Kind
 from tests.factories import make_event
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
+
+TABLES = read_tables("distill/failures")
 
 CONTEXT = EpisodeContext(roots=("/p",))
 ERROR = "Exit code 1\n  File \"/p/a.py\", line 3, in f\nKeyError: 'name'"
@@ -215,39 +217,15 @@ def test_what_passes_in_another_environment_after_a_file_was_changed_is_not_told
 
 @every_row(
     ("mistyped", "error", "next_"),
-    [
-        ("git add shop/cart.py", "fatal: pathspec 'shop/cart.py' did not match any files", "git add cart.py"),
-        ("rg-index build --fast", "error: unexpected argument '--fast' found", "rg-index build"),
-        ("make -C opps deploy", "make: *** opps: No such file or directory.  Stop.", "make -C ops deploy"),
-        ("rm .git/index.lock && git checkout main", "rm: .git/index.lock: No such file or directory", "git checkout main"),
-        ("ssh dev@shop 'cat /srv/old.conf'", "cat: /srv/old.conf: No such file or directory", "ssh dev@shop 'make -C /srv'"),
-        ("python3 -c 'import carts'", "ModuleNotFoundError: No module named 'carts'", "python3 -c 'import shop.carts'"),
-        ("tool run 'count carts'", "tool: command not found", "/opt/tool run 'send mails'"),
-        ("docker build .", "bash: line 1: docker: command not found", "which docker || /opt/docker build . || echo none"),
-        ("git commit -m 'Add rates'", "rates.md:14 error MD040/fenced-code-language", "git commit -m 'Add rates'"),
-    ],
-)  # fmt: skip
+    TABLES["a_slip_of_the_hand_and_one_of_several_ways_are_told_nowhere"],
+)
 def test_a_slip_of_the_hand_and_one_of_several_ways_are_told_nowhere(mistyped, error, next_):
     steps = runs(mistyped, 2, f"Exit code 1\n{error}"), runs(next_, 3)
     assert tell(*steps, prompt=WRITING) == []
     assert remember(*steps, prompt=WRITING)[1] == []
 
 
-@every_row(
-    ("command", "error"),
-    [
-        ("python3 -c 'from shop import Cart; print(Cart.total)'", "AttributeError: type object 'Cart' has no attribute 'total'"),
-        ("uv run python - <<'EOF'\nimport carts\nEOF", "ModuleNotFoundError: No module named 'carts'"),
-        ("node -e \"require('left')\"", "Error: Cannot find module 'left'"),
-        ("systemctl status shop.service", "Unit shop.service could not be found."),
-        ("ssh dev@shop 'systemctl is-active shop'", "inactive"),
-        ("psql shop -c 'SELECT * FROM carts'", 'ERROR: relation "carts" does not exist'),
-        ("docker compose logs web", "Error: No such container: web"),
-        ("for i in 1 2 3; do curl -f localhost:80$i; done", "RuntimeError: refused"),
-        ("cat deploy.yaml", "cat: deploy.yaml: No such file or directory"),
-        ("grep x y", ""), ("exit 3", ""), ("python3 serve.py", " * Debug mode: off"),
-    ],
-)  # fmt: skip
+@every_row(("command", "error"), TABLES["a_command_that_merely_asks_does_not_fail"])
 def test_a_command_that_merely_asks_does_not_fail(command, error):
     assert remember(runs(command, 2, f"Exit code 1\n{error}"))[1] == []
 

@@ -6,7 +6,9 @@ from hypothesis import strategies as st
 
 from memd.distill import assertions, own_words
 from memd.distill.vetoes import OPAQUE
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
+
+TABLES = read_tables("distill/own_words")
 
 BELOW = tomllib.loads(
     (Path(__file__).parents[1] / "data" / "below.toml").read_text(encoding="utf-8")
@@ -26,36 +28,14 @@ def shown(message):
     )
 
 
-@every_row(
-    ("message", "left"),
-    [
-        ('Use "a", not `b`.', "Use …, not …."),
-        ("Use 'tabs and spaces' here", "Use … here"),
-        ("Don't touch the users' files", "Don't touch the users' files"),
-        ("Say „ja“ or »nein« or ‹non›", "Say … or … or …"),
-        ("Name branches feat/<ticket> always", "Name branches feat/… always"),
-        ('A 3" disk is enough', 'A 3" disk is enough'),
-        ("It is 5 o'clock, 'tis late", "It is 5 o'clock, 'tis late"),
-        ("Wrap it in <b>bold text</b> now", "Wrap it in … now"),
-    ],
-)
+@every_row(("message", "left"), TABLES["quotations_code_and_tags_are_masked_and_nothing_else"])
 def test_quotations_code_and_tags_are_masked_and_nothing_else(message, left):
     assert shown(message) == left
 
 
 @every_row(
     ("message", "own"),
-    [
-        ("Fix it.\n\n```\nalways x\n```\n\nThen stop.", ["Fix it.", "Then stop."]),
-        ("Do this:\n- one\n- two\n\nThen stop.", ["Do this", "Then stop."]),
-        ("Rule: never push. Stop.", ["never push.", "Stop."]),
-        ("The guide says: never push. Always pull.", ["The guide says"]),
-        ("It broke:\n$ make\nboom\n\nFix that.", ["It broke", "Fix that."]),
-        ("Fix it\n\nBackground\n\nAlways push.", ["Fix it"]),
-        ("See the log\n12:01:02 start\nalways push\n\nFix it.", ["Fix it."]),
-        ("fix the login\nand the logout", ["fix the login and the logout"]),
-        ("Fix the login\nNever push", ["Fix the login", "Never push"]),
-    ],
+    TABLES["what_stands_around_a_paste_is_kept_only_if_it_is_clear_where_it_ends"],
 )
 def test_what_stands_around_a_paste_is_kept_only_if_it_is_clear_where_it_ends(message, own):
     assert said(message) == own
@@ -150,18 +130,7 @@ def test_a_long_message_of_one_thing_is_read_once(piece):
 
 
 @every_row(
-    ("line", "is_own"),
-    [
-        ("timeout = 30s everywhere, dont raise it", True),
-        ("branch = ticket no + slug, always", True),
-        ("port = 8443 überall, nie ändern", True),
-        ("REDIS_URL = redis://x", False),
-        ("pool = make_pool(size, on error)", False),
-        ("hosts = alpha, beta, gamma", False),
-        ("signature = Mit freundlichen Grüßen", False),
-        ("last = nil, -- the prompt of the last reply", False),
-        ("about = 'A small tool, for all of us'", False),
-    ],
+    ("line", "is_own"), TABLES["a_setting_with_prose_behind_its_value_is_said_and_not_pasted"]
 )
 def test_a_setting_with_prose_behind_its_value_is_said_and_not_pasted(line, is_own):
     assert said(line) == ([line] if is_own else [])

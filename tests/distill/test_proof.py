@@ -4,6 +4,9 @@ import pytest
 
 from memd.models import Kind
 from tests.distill.told_sessions import asks, case, edits, fails, runs, says, writes
+from tests.tables import read_tables
+
+TABLES = read_tables("distill/proof")
 
 FAILED_ONE = "Exit code 1\nFAILED tests/test_cart.py::test_total - KeyError: 'name'\n1 failed, 3 passed in 0.2s"
 PASSED = "4 passed in 0.2s"
@@ -158,20 +161,7 @@ async def test_a_suppression_counts_if_it_is_of_the_finding(session, old, new, e
     assert await session.outcome() == expected
 
 
-SENTENCES = [
-    "It is not fixed: the test still fails.",
-    "The fix would be to read the name with a default.",
-    "This should fix it.",
-    "I think it is fixed, but I have not run the test.",
-    "Fixed the total.",
-    "I've fixed the cart; the root cause was a missing name.",
-    "The problem is resolved now.",
-    "I could not fix it.",
-    "Partially fixed: one case remains.",
-    "Does this fix it for you?",
-    "Once the server is up this will be fixed.",
-    "According to the docs this is fixed in 2.0.",
-]
+SENTENCES = TABLES["SENTENCES"]
 
 
 @pytest.mark.parametrize("answer", SENTENCES)
@@ -204,55 +194,19 @@ async def test_a_claim_without_a_change_or_a_check_is_told_as_a_claim(session):
 PROVEN = (ASKED, FAILS_TEST, edits(), runs("pytest tests/test_cart.py", PASSED))
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "It is not fixed: the test still fails in the browser.",
-        "The test passes here, but the total is still wrong.",
-        "The cart total is only partially fixed.",
-        "Unfortunately the same error remains.",
-        "I'm not sure that it is really fixed.",
-        "It passes now, but it sometimes fails.",
-        "The bug isn't fixed yet.",
-    ],
-)
+@pytest.mark.parametrize("answer", TABLES["the_agent_that_says_otherwise_is_believed"])
 async def test_the_agent_that_says_otherwise_is_believed(session, answer):
     await session.tell(*PROVEN, says(answer))
     assert await session.outcome() == "open"
 
 
-@pytest.mark.parametrize(
-    "answer",
-    [
-        "Fixed: the name was missing. All tests pass now.",
-        "The test no longer fails.",
-        "The total did not work without a name, so it has a default now.",
-        "After the first change it still failed; the second one was the cause, and it passes now.",
-        "If it still fails for you, clear the cache.",
-        "Two unrelated tests still fail, as before my change.",
-        "The e2e suite of the payments still fails because Docker is not running.",
-        "Nothing is broken any more.",
-    ],
-)
+@pytest.mark.parametrize("answer", TABLES["what_was_wrong_before_or_elsewhere_takes_nothing_back"])
 async def test_what_was_wrong_before_or_elsewhere_takes_nothing_back(session, answer):
     await session.tell(*PROVEN, says(answer))
     assert await session.outcome() == "fixed"
 
 
-DENIALS = [
-    "still broken",
-    "it's not fixed",
-    "same error",
-    "nope",
-    "That didn't work.",
-    "The cart total still fails with the KeyError.",
-    "hm, it doesn't work",
-    "I still get the same traceback",
-    "why does it still fail?",
-    "You did not fix it.",
-    "The bug is back.",
-    "no change",
-]
+DENIALS = TABLES["DENIALS"]
 
 
 @pytest.mark.parametrize("prompt", DENIALS)
@@ -269,20 +223,7 @@ async def test_the_user_who_says_otherwise_opens_it_again(session, prompt):
     assert "the user said later" in work.body
 
 
-@pytest.mark.parametrize(
-    "prompt",
-    [
-        "Great, it works!",
-        "Now add the docs.",
-        "Is it still failing?",
-        "If it still fails in CI, tell me.",
-        "The login button is still misaligned.",
-        "Make sure that it still works when the cart is empty.",
-        "Add a test that checks that a wrong coupon fails.",
-        "I don't want to fix the rest now.",
-        "it does not crash anymore, thanks",
-    ],
-)
+@pytest.mark.parametrize("prompt", TABLES["other_words_of_the_user_leave_the_fix"])
 async def test_other_words_of_the_user_leave_the_fix(session, prompt):
     await session.tell(*PROVEN, DONE)
     await session.tell(asks(prompt), says("Done."))

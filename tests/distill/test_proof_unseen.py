@@ -3,6 +3,9 @@
 import pytest
 
 from tests.distill.told_sessions import asks, case, edits, fails, runs, says, writes
+from tests.tables import read_tables
+
+TABLES = read_tables("distill/proof_unseen")
 
 ASKED = asks("The invoice export is wrong, find out why.")
 
@@ -60,25 +63,8 @@ PROVEN = (
 )
 
 
-DENIED_BY_USER = [
-    "Sorry, but the invoice export still gives me the wrong tax",
-    "I tried it and it doesn't do anything",
-    "that was not it",
-    "No, it's still crashing when I open it",
-    "Unfortunately not fixed.",
-    "The AssertionError came back.",
-    "It fails with the same message.",
-    "this hasn't fixed it",
-]
-OTHER_WORDS_OF_USER = [
-    "perfect, thanks",
-    "Why did it fail?",
-    "What would have happened if it still failed?",
-    "Commit it, and don't touch the broken link checker.",
-    "Does the export work with an empty list?",
-    "Please write a changelog entry that says the tax is no longer wrong.",
-    "Next: the PDF footer is not working in Firefox.",
-]
+DENIED_BY_USER = TABLES["DENIED_BY_USER"]
+OTHER_WORDS_OF_USER = TABLES["OTHER_WORDS_OF_USER"]
 DENIED_BY_AGENT = [
     "The export is still broken for negative amounts.",
     "The tax is half fixed; the rounding keeps failing.",

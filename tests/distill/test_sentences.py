@@ -4,7 +4,9 @@ from hypothesis import strategies as st
 from memd.belief import polarity
 from memd.distill import text as sentences
 from memd.text import split_sentences
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
+
+TABLES = read_tables("distill/sentences")
 
 
 def test_what_memd_and_the_client_put_in_is_dropped_even_if_it_was_cut():
@@ -12,20 +14,7 @@ def test_what_memd_and_the_client_put_in_is_dropped_even_if_it_was_cut():
     assert sentences.strip_injected(text) == "Hello  you"
 
 
-@every_row(
-    "pasted",
-    [
-        "```\nalways use tabs\n```",
-        "```sh\nalways use tabs",
-        "> always use tabs",
-        "    always use tabs",
-        "2026-01-01 10:00:00 always use tabs",
-        "ERROR: always use tabs",
-        "$ always use tabs",
-        "<doc>\nalways use tabs\n</doc>",
-        "# Style\nalways use tabs",
-    ],
-)
+@every_row("pasted", TABLES["code_logs_quotations_and_documents_are_nobodys_own_words"])
 def test_code_logs_quotations_and_documents_are_nobodys_own_words(pasted):
     assert "always" not in sentences.extract_own_words(f"Look at this.\n{pasted}")
 
@@ -42,34 +31,12 @@ def test_sentences_end_at_stops_and_bullets_but_not_inside_names_and_abbreviatio
     ]
 
 
-@every_row(
-    ("text", "found"),
-    [
-        ("型ヒントは必ず付けて。レビューが楽になるから。", ("型ヒントは必ず付けて。", "レビューが楽になるから。")),
-        ("use pnpm\nnever npm", ("use pnpm", "never npm")),
-        ("No. Use pnpm, e.g. pnpm add.", ("No.", "Use pnpm, e.g. pnpm add.")),
-        ("It is issue no. 5. Close it", ("It is issue no. 5.", "Close it")),
-        ("He said “no.” Then he left", ("He said “no.”", "Then he left")),
-        ("\n\n", ()),
-    ],
-)  # fmt: skip
+@every_row(("text", "found"), TABLES["a_sentence_ends_at_stops_of_any_script_and_at_line_breaks"])
 def test_a_sentence_ends_at_stops_of_any_script_and_at_line_breaks(text, found):
-    assert split_sentences(text) == found
+    assert split_sentences(text) == tuple(found)
 
 
-@every_row(
-    ("prompt", "title"),
-    [
-        ("Login answers 500. Find out why.", "Login answers 500"),
-        ("please could you fix the parser, thanks!", "Fix the parser"),
-        ("Hi Claude, can you explain why it hangs?", "Explain why it hangs?"),
-        ("ok. now rename foo to bar", "Rename foo to bar"),
-        ("auth.py is broken", "auth.py is broken"),
-        ("[REDACTED:private]#2 Rotate the key.", "[REDACTED:private]#2 Rotate the key"),
-        ("```\ncode\n```", "``` code ```"),
-        ("[REDACTED:private]", ""),
-    ],
-)
+@every_row(("prompt", "title"), TABLES["a_title_is_the_first_sentence_that_says_something"])
 def test_a_title_is_the_first_sentence_that_says_something(prompt, title):
     assert sentences.make_title(prompt) == title
 
@@ -162,16 +129,7 @@ def test_of_nested_quotations_the_inner_one_is_blanked():
     assert sentences.blank_quotes("say “a «b» c”") == "say          "
 
 
-@every_row(
-    ("text", "names_a_file"),
-    [
-        ("see src/app.py", True),
-        ("in app-1.toml", True),
-        ("-a.txt", True),
-        ("--.txt", False),
-        ("a/", False),
-    ],
-)
+@every_row(("text", "names_a_file"), TABLES["a_file_is_worth_something"])
 def test_a_file_is_worth_something(text, names_a_file):
     assert (
         sentences.score_quality(text)

@@ -11,7 +11,9 @@ from memd.distill.turn import distill_episode
 from memd.distill.work import read_work
 from memd.models import EventKind, Kind
 from tests.factories import AT, make_event
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
+
+TABLES = read_tables("distill/turn")
 
 CONTEXT = EpisodeContext(session_title="Add a parser", roots=("/p",))
 EDIT = make_event(
@@ -66,23 +68,7 @@ def test_a_fix_outside_of_the_files_is_a_fix_if_the_check_passes():
     assert draft(*said, failed, ran("rm -r cache", 7), ran("pytest", 8)).kind is Kind.FIX
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "git add . && git commit -m 'Sort the orders'",
-        "rtk git mv orders.py order_list.py",
-        "git -C /p push origin main",
-        "git tag v2",
-        "rm -rf build",
-        "sed -i '' 's/a/b/' shop.py",
-        "cat > notes.md <<'EOF'\nHello\nEOF",
-        "echo 'RATES=1' >> .env",
-        "ssh root@shop.example 'systemctl restart shop'",
-        "uv add httpx",
-        "gh pr create --title 'Sort the orders'",
-        'psql shop -c "UPDATE orders SET paid = true"',
-    ],
-)
+@pytest.mark.parametrize("command", TABLES["a_turn_whose_commands_left_something_is_a_change"])
 def test_a_turn_whose_commands_left_something_is_a_change(command):
     assert draft("And now?", "The orders are sorted.", ran(command)).kind is Kind.CHANGE
     refused = ran(command, 6, "tool_failure", error="Exit code 1\nnot allowed")
@@ -91,19 +77,7 @@ def test_a_turn_whose_commands_left_something_is_a_change(command):
     )
 
 
-@pytest.mark.parametrize(
-    "command",
-    [
-        "git status && git log --oneline | head -3",
-        "git tag --sort=-version:refname | head -5",
-        "pytest -q 2>&1 | tail -3",
-        "cat orders.py > /tmp/copy.py",
-        "rm -rf /tmp/shop",
-        "jq '.a > 2' rates.json 2>/dev/null",
-        "ssh root@shop.example 'systemctl status shop'",
-        'psql shop -c "SELECT count(*) FROM orders"',
-    ],
-)
+@pytest.mark.parametrize("command", TABLES["a_turn_that_only_looked_and_tested_is_a_discovery"])
 def test_a_turn_that_only_looked_and_tested_is_a_discovery(command):
     assert (
         draft("Are the orders sorted?", "They are sorted by date.", ran(command)).kind
@@ -111,17 +85,7 @@ def test_a_turn_that_only_looked_and_tested_is_a_discovery(command):
     )
 
 
-@pytest.mark.parametrize(
-    ("answer", "left"),
-    [
-        ("Orders are sorted. Refunds are not sorted yet.", "Refunds are not sorted yet"),
-        ("Orders are sorted. The export isn't tested yet.", "The export isn't tested yet"),
-        ("Orders are sorted. The invoices were left for later.", "The invoices were left for later"),
-        ("Orders are sorted. Nothing is left for later.", ""),
-        ("Orders are sorted. Is the export still missing?", ""),
-        ("Orders are sorted. Before, refunds were not handled yet.", ""),
-    ],
-)  # fmt: skip
+@pytest.mark.parametrize(("answer", "left"), TABLES["a_body_says_what_is_left_to_do"])
 def test_a_body_says_what_is_left_to_do(answer, left):
     body = draft("Sort the orders", answer, EDIT).body
     assert [line for line in body.split("\n") if line.startswith("Open: ")] == (
@@ -129,19 +93,7 @@ def test_a_body_says_what_is_left_to_do(answer, left):
     )
 
 
-@every_row(
-    ("given", "subject"),
-    [
-        ('-m "Don\'t drop slow uploads"', "Don't drop slow uploads"),
-        ("-am 'Display \"Copilot\" badge'", 'Display "Copilot" badge'),
-        ('-m "say \\"hi\\" twice"', 'say "hi" twice'),
-        (
-            '-m "$(cat <<\'EOF\'\nRetry "slow" uploads\n\nWith backoff.\nEOF\n)"',
-            'Retry "slow" uploads',
-        ),
-        ("-q -m wip", "wip"),
-    ],
-)
+@every_row(("given", "subject"), TABLES["the_subject_of_a_commit_is_whole_whatever_quotes_it_has"])
 def test_the_subject_of_a_commit_is_whole_whatever_quotes_it_has(given, subject):
     committed = ran(f"git mv a.py b.py && git commit {given}", 6)
     body = draft("Retry uploads", "They are retried.", EDIT, committed).body
@@ -221,17 +173,7 @@ def test_a_few_words_are_told_with_the_sentence_that_they_answer_and_no_mark_of_
 
 @every_row(
     ("prompt", "heard", "is_answer"),
-    [
-        ("yes please rename it", "The folder keeps old logs, which I'd rename.", True),
-        ("go ahead", "I could add a retry to the upload.", True),
-        ("mach das", "Ich würde den Index noch anlegen.", True),
-        ("fix both", "Two quays have no crane.", True),
-        ("in the ledger", "Where shall I keep them?", True),
-        ("ci is red", "Invoices are kept for six years.", False),
-        ("prices in cents", "The mail goes out through Postmark.", False),
-        ("Lampe wieder dunkel", "Noch drei Wochen.", False),
-        ("commit", "No full test suite run, docs only.", False),
-    ],
+    TABLES["a_few_words_explain_themselves_by_the_sentence_before_them_only_where_they_answer_it"],
 )
 def test_a_few_words_explain_themselves_by_the_sentence_before_them_only_where_they_answer_it(
     prompt, heard, is_answer

@@ -4,7 +4,9 @@ from memd.capture.fingerprints import FINGERPRINT, make_fingerprint
 from memd.injection.outcomes import ToldLine, find_use, judge_line, read_texts
 from memd.models import EventKind, Kind
 from tests.factories import AT, make_event
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
+
+TABLES = read_tables("injection/helped")
 
 LINE = "Retries live in `app/net/retry_policy.py`, the limit is RETRY_LIMIT_MAX"
 
@@ -38,19 +40,8 @@ def test_a_file_that_only_the_line_told_and_the_agent_opens_is_a_use():
 
 @every_row(
     ("line", "command", "found"),
-    [
-        ("The limit is RETRY_LIMIT_MAX", "grep -rn RETRY_LIMIT_MAX src", "retry_limit_max"),
-        ("Deploy with `make deploy-eu`", "cd /p && make deploy-eu", "make deploy-eu"),
-        ("The gateway listens on 18443", "curl localhost:18443/health", "18443"),
-        ("Force only with --force-with-lease", "git push --force-with-lease", "--force-with-lease"),
-        ("Prompts are in src\\segments\\render_path.go", "type D:\\omp\\src\\segments\\render_path.go", "src/segments/render_path.go"),
-        ("Node is pinned to 20.11.1", "nvm use 20.11.1", "20.11.1"),
-        ("Staging runs at https://staging.acme-corp.io", "curl https://staging.acme-corp.io/up", "staging.acme-corp.io"),
-        ("Migrations are in db/migrate_v2/", "ls db/migrate_v2/", "db/migrate_v2"),
-        ("Run `make check-fast` first", "cd /p && CI=1 make check-fast", "make check-fast"),
-        ("Freeze every deploy window on Fridays", "echo 'freeze every deploy window on' > a", "freeze every deploy window on"),
-    ],
-)  # fmt: skip
+    TABLES["identifiers_commands_values_flags_and_words_in_a_row_are_seen"],
+)
 def test_identifiers_commands_values_flags_and_words_in_a_row_are_seen(line, command, found):
     assert use(line, prompt("go on", 1), call(5, command=command)) == found
 
@@ -102,15 +93,7 @@ def test_what_many_memories_name_is_no_use_of_one():
 
 
 @every_row(
-    ("line", "command"),
-    [
-        ("All of `README.md` is new", "git add README.md"),
-        ("Tests run with `pnpm test`", "pnpm test"),
-        ("Every new @Entity() needs a migration", "grep -rn entity src"),
-        ("Use `make test` before a commit", "rtk make test-e2e"),
-        ("GitHub shows it", "gh api github.com"),
-        ("It runs as `bun run test:ci`", "rtk bun run test:ci"),
-    ],
+    ("line", "command"), TABLES["what_every_project_has_and_parts_of_other_commands_are_no_use"]
 )
 def test_what_every_project_has_and_parts_of_other_commands_are_no_use(line, command):
     assert not use(line, prompt("go on", 1), call(5, command=command))

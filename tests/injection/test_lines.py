@@ -76,19 +76,7 @@ def test_an_outcome_that_names_nothing_is_none(title):
     assert set(faults(make_candidate(1, title))) == {1}
 
 
-@every_row(
-    "title",
-    [
-        "I think we must also update the prompt of the skill to simplify it",
-        "Maybe you just needed a hard refresh in the browser; Glad the page works",
-        "The 4 existing commits are from Tasks 1-4 before your message",
-        "There are changes in PatchDownload.tsx that are not from my work",
-        "Here's the corrected version with the dashes restructured out",
-        "Commit this and update the changelog: all 1274 tests pass",
-        "Replaced five timestamp tests with five offset tests covering…",
-        'The checkout of the clone fails with "pathspec',
-    ],
-)
+@every_row("title", TABLES["what_was_said_to_somebody_who_was_there_is_no_report_of_work"])
 def test_what_was_said_to_somebody_who_was_there_is_no_report_of_work(title):
     assert set(faults(make_candidate(1, title))) == {1}
 
@@ -103,17 +91,7 @@ def test_work_is_told_by_its_commits_and_an_earlier_report_takes_the_place_of_a_
     assert faults(replace(remark, commits=()), report).keys() == {1}
 
 
-@every_row(
-    ("question", "title", "line"),
-    [
-        ("Two pools are possible. Which pool do the writers of exports use?", "The per-file pool (Two pools are possible. Which…)",
-         "Which pool do the writers of exports use? → The per-file pool"),
-        ("What should happen to them?", "Keep working (What should happen to them?)",
-         "What should happen to them? → Keep working"),
-        ("Part of the vault is old. Which?", "Only the index (Part of the vault is old. Which)",
-         "Part of the vault is old. Which → Only the index"),
-    ],
-)  # fmt: skip
+@every_row(("question", "title", "line"), TABLES["an_answer_stands_behind_its_question"])
 def test_an_answer_stands_behind_its_question(question, title, line):
     body = f"Chosen: it.\nAssistant asked: “{question}”\nUser: “it”"
     answer = make_candidate(1, title, Kind.DECISION, body=body)
@@ -122,18 +100,8 @@ def test_an_answer_stands_behind_its_question(question, title, line):
 
 
 @every_row(
-    ("sentence", "line"),
-    [
-        ("cipher-box: the PR branches off phase 12", "The PR branches off phase 12"),
-        ("Cipher Box phase 14: sharing is read-only", "Phase 14: sharing is read-only"),
-        ("In cipher-box each agent has a package of its own", "Each agent has a package of its own"),
-        ("cipher-box: `make all` builds the docs, too", "`make all` builds the docs, too"),
-        ("cipher-box runs on one host", "cipher-box runs on one host"),
-        ("In cipher-box/e2e only lifecycle tests live", "In cipher-box/e2e only lifecycle tests live"),
-        ("cipher-boxes: two are enough", "cipher-boxes: two are enough"),
-        ("cipher-box:", "cipher-box:"),
-    ],
-)  # fmt: skip
+    ("sentence", "line"), TABLES["a_line_does_not_begin_with_the_project_that_the_page_names"]
+)
 def test_a_line_does_not_begin_with_the_project_that_the_page_names(sentence, line):
     assert lines.drop_project(sentence, "cipher-box") == line
     assert lines.drop_project(sentence, "") == sentence
@@ -203,17 +171,8 @@ def test_an_abbreviation_does_not_end_a_title_that_was_cut_off():
 
 
 @pytest.mark.parametrize(
-    ("sentence", "shortened"),
-    [
-        ("Exports (CSV and JSON) run on the queue", "Exports run on the queue"),
-        ("The queue holds all exports; they were in cron", "The queue holds all exports…"),
-        ("Exports run on the queue because cron was too slow", "Exports run on the queue…"),
-        ("The queue of exports is slow: each waits for the last", "The queue of exports is slow…"),
-        ("fix(queue): retry once; feat: exports in pages", "fix(queue): retry once…"),
-        ("Call `run()` (the old one) on each pass", "Call `run()` on each pass"),
-        ("The label is drawn by `draw(x; y)` on each pass", "The label is drawn by `draw(x; y)` on each pass"),
-    ],
-)  # fmt: skip
+    ("sentence", "shortened"), TABLES["a_sentence_is_shortened_by_what_it_says_beside_itself"]
+)
 def test_a_sentence_is_shortened_by_what_it_says_beside_itself(sentence, shortened):
     assert lines.shorten_sentence(sentence, 30) == shortened
     assert lines.shorten_sentence(sentence, 99) == sentence
@@ -269,17 +228,8 @@ def test_a_report_is_solved_by_what_was_changed_for_it_and_a_limit_is_not(
 
 @every_row(
     ("sentence", "later", "solved"),
-    [
-        ("French subtitles are missing in the trailer", ("Add French subtitles to the trailer", ""), True),
-        ("French subtitles are missing in the trailer", ("Add chapters to the trailer", ""), False),
-        ("There is no undo button in the editor", ("Editor", "Answered: The editor has an undo button now."), True),
-        ("There is no undo button in the editor", ("Editor", "Answered: The editor has no undo button yet."), False),
-        ("The score breaks when two players are equal", ("Ties", "Answered: Equal players no longer break the score."), True),
-        ("The feed still lacks the weather", ("Feed", "Committed: Show the weather in the feed"), True),
-        ("Never ship the trailer without subtitles", ("Add subtitles to the trailer", ""), False),
-        ("The build is broken", ("Speed up the build", ""), False),
-    ],
-)  # fmt: skip
+    TABLES["what_is_said_to_be_missing_is_solved_by_later_work_that_names_it"],
+)
 def test_what_is_said_to_be_missing_is_solved_by_later_work_that_names_it(sentence, later, solved):
     assert lines.is_solved(sentence, [], [later], went_on=False) is solved
 

@@ -13,6 +13,9 @@ from memd.capture import claude_code
 from memd.errors import BadRequest
 from memd.installers import claude, claude_settings, file_changes
 from memd.installers.file_changes import Host
+from tests.tables import read_tables
+
+TABLES = read_tables("installers/claude_settings")
 
 OLD = ("/old/bin/python", "-I", "-S", "/old/memd/hook.py")
 NEW = ("/new/bin/python", "-I", "-S", "/new/memd/hook.py")
@@ -200,20 +203,7 @@ def test_a_client_that_drops_args_does_not_run_the_users_words_as_a_script(tmp_p
     assert script.with_name("hook.sh.event").read_text() == "Stop"
 
 
-@pytest.mark.parametrize(
-    "entry",
-    [
-        {"command": "/v/bin/python", "args": ["-I", "-S", "/old/memd/hook.py", "Stop"]},
-        {"command": "/usr/bin/env", "args": ["MEMD_VAULT=x", "python", "/old/memd/hook.py"]},
-        {"command": "/home/u/.local/bin/memd", "args": ["hook"]},
-        {"command": "/bin/sh", "args": ["/p/scripts/memd", "hook", "Stop"]},
-        {"command": "python3", "args": ["-m", "memd", "hook"]},
-        {"command": '"/home/u/my bin/memd" hook'},
-        {"command": "memd hook"},
-        {"command": "MEMD_VAULT=x nice -n10 memd --vault y hook"},
-        {"command": "uvx", "args": ["--from", "/src/memd-checkout", "memd", "hook"]},
-    ],
-)
+@pytest.mark.parametrize("entry", TABLES["an_entry_is_ours_by_what_it_runs"])
 def test_an_entry_is_ours_by_what_it_runs(entry):
     assert claude_settings.is_memd_hook({"type": "command", **entry})
 
@@ -300,16 +290,6 @@ def test_servers_that_are_no_object_are_refused(found):
             change({"mcpServers": found})
 
 
-@pytest.mark.parametrize(
-    ("entry", "is_ours"),
-    [
-        ({"command": "memd", "args": ["mcp"]}, True),
-        ({"command": "/bin/sh", "args": ["/p/scripts/memd", "mcp"]}, True),
-        ({"command": "memd", "args": ["--vault", "work", "mcp"]}, True),
-        ({"command": "memd", "args": ["--vault=work", "mcp"]}, True),
-        ({"command": "memd", "args": ["search", "mcp"]}, False),
-        ({"command": "memd", "args": ["serve"]}, False),
-    ],
-)
+@pytest.mark.parametrize(("entry", "is_ours"), TABLES["a_server_is_ours_by_what_it_runs"])
 def test_a_server_is_ours_by_what_it_runs(entry, is_ours):
     assert claude_settings.is_memd_server(entry) == is_ours

@@ -4,6 +4,9 @@ import pytest
 
 from memd.recall.types import RelevanceGate
 from tests.indexed_vault import IndexedVault
+from tests.tables import read_tables
+
+TABLES = read_tables("recall/lookup")
 
 
 @pytest.fixture
@@ -12,18 +15,8 @@ def library(db):
 
 
 @pytest.mark.parametrize(
-    ("literal", "stands", "has_parts"),
-    [
-        ("count=1", "Run the tests with -count=1 so that nothing is cached", "Count to 1 before a retry: count, then 1 more count"),
-        ("--no-verify", "Never commit with --no-verify here", "No verify step: we verify nothing, no"),
-        ("C++", "The C++ build wants a newer compiler", "The C build of the C library in C wants C"),
-        (".env.local", "Secrets are read from .env.local", "The local env is set by env in local"),
-        ("#123", "Closed by #123 after the review", "The timeout is 123 seconds, 123 in tests"),
-        ("a/b.ts", "The handler moved to a/b.ts", "b and ts are types, b.js and ts"),
-        ("@acme/core", "Only @acme/core may be published", "acme: the core of acme is the core"),
-        ("std::move", "A std::move was missing in the loop", "std has move, and move std"),
-    ],
-)  # fmt: skip
+    ("literal", "stands", "has_parts"), TABLES["a_literal_leads_where_it_stands"]
+)
 async def test_a_literal_leads_where_it_stands(library, literal, stands, has_parts):
     library.put("One", has_parts)
     wanted = library.put(
@@ -78,19 +71,7 @@ async def test_words_with_hyphens_and_sentences_are_no_literals(library):
     assert not answer.notes
 
 
-@pytest.mark.parametrize(
-    ("typed", "meant"),
-    [
-        ("kuberntes", "kubernetes"),
-        ("kubernetse", "kubernetes"),
-        ("databse", "database"),
-        ("migartions", "migrations"),
-        ("cahce", "cache"),
-        ("binray", "binary"),
-        ("configuraiton", "configuration"),
-        ("dependenccies", "dependencies"),
-    ],
-)
+@pytest.mark.parametrize(("typed", "meant"), TABLES["a_misspelt_word_finds_its_word_and_says_so"])
 async def test_a_misspelt_word_finds_its_word_and_says_so(library, typed, meant):
     wanted = library.put("Cluster", f"the {meant} of staging were renewed")
     library.put("Other", "nothing of the kind was ever renewed")

@@ -13,6 +13,9 @@ from memd.recall.recaller import Recaller
 from memd.recall.types import Question
 from tests.distill import told_sessions
 from tests.distill.told_sessions import DIRECTORY, asks, edits, fails, says, writes
+from tests.tables import read_tables
+
+TABLES = read_tables("recall/replaced_values")
 
 
 class Project(told_sessions.ToldSession):
@@ -52,16 +55,7 @@ def project(db, clock, tmp_path):
     return Project(db, clock, tmp_path)
 
 
-CHANGED_AGAIN = [
-    ("config.py", "RETRY_LIMIT = {}", (10, 30, 60), "Bump the retry limit to 30", "30 is not enough, make it 60", "what is the retry limit now?"),
-    ("a.toml", "[server]\nport = {}", (80, 81, 82), "Der Server soll auf Port 81 laufen", "nein, doch besser 82", "Auf welchem Port läuft der Server?"),
-    ("c.yaml", "cache:\n  ttl: {}", (3, 6, 9), "Sube la duración de la caché a 6", "6 no basta, ponlo en 9", "¿Cuál es la duración de la caché?"),
-    ("config.json", '  "retries": {},', (3, 6, 9), "把重试上限改成 6", "6 不够，改成 9", "重试上限现在是多少？"),
-    (".env", "WORKERS={}", (2, 4, 8), "ワーカー数を4にして", "4では足りない、8にして", "ワーカー数は今いくつ？"),
-    ("Dockerfile", "FROM python:{}", ("3.10", "3.11", "3.12"), "Подними версию питона до 3.11", "лучше 3.12", "Какая сейчас версия питона?"),
-    ("run.sh", "serve app --jobs {}", (2, 4, 8), "use 4 jobs for the server", "still slow, try 8", "how many jobs does the server use?"),
-    ("main.go", "\tmaxConns := {}", (16, 32, 64), "Monte le nombre de connexions à 32", "32 ne suffit pas, passe à 64", "Quel est le nombre de connexions ?"),
-]  # fmt: skip
+CHANGED_AGAIN = TABLES["CHANGED_AGAIN"]
 
 
 @pytest.mark.parametrize("is_later", [False, True])
@@ -111,15 +105,7 @@ async def test_what_only_looks_like_the_setting_replaces_nothing(project, name):
 
 
 @pytest.mark.parametrize(
-    ("path", "one", "other"),
-    [
-        ("a.toml", "[server]\nport = {}", "[metrics]\nport = {}"),
-        ("a.yaml", "server:\n  port: {}", "metrics:\n  port: {}"),
-        ("a.json", '"server": {{\n  "port": {}', '"metrics": {{\n  "port": {}'),
-        ("a.py", "class Server:\n    port = {}", "class Metrics:\n    port = {}"),
-        ("a.js", "{{ name: x, port: {} }}", "listen(3, {{ port: {} }})"),
-        ("package.json", '"up": "run --port {} --jobs 1"', '"up": "run --port 81 --jobs {}"'),
-    ],
+    ("path", "one", "other"), TABLES["the_same_name_in_another_place_is_another_setting"]
 )
 async def test_the_same_name_in_another_place_is_another_setting(project, path, one, other):
     old = await project.turn("Set the port to 81", edits(path, one.format(80), one.format(81)))

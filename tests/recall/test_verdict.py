@@ -9,7 +9,9 @@ from memd.recall.question_words import read_words
 from memd.recall.types import Question
 from memd.recall.verdict import judge_answer
 from tests.indexed_vault import IndexedVault
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
+
+TABLES = read_tables("recall/verdict")
 
 
 @pytest.fixture
@@ -119,16 +121,7 @@ async def test_the_memory_of_a_topic_that_was_asked_for_is_found(library):
     assert answer.hits[0].summary.id == wanted
 
 
-@every_row(
-    ("text", "names"),
-    [
-        ("Which S3 bucket holds the uploads?", ["S3"]),
-        ("Why did we move to Bazel?", ["Bazel"]),
-        ("Bazel builds slowly", []),
-        ("It failed. Sentry was silent", []),
-        ("who reads CODEOWNERS and retry_max", ["CODEOWNERS", "retry_max"]),
-    ],
-)
+@every_row(("text", "names"), TABLES["a_name_is_told_by_how_it_is_written"])
 def test_a_name_is_told_by_how_it_is_written(text, names):
     assert [word.text for word in read_words(text) if word.is_name] == names
 
@@ -178,17 +171,8 @@ async def test_nothing_of_a_time_and_nothing_like_it_elsewhere_is_nothing(librar
 
 
 @pytest.mark.parametrize(
-    ("memory", "question"),
-    [
-        ("Das Zertifikat der Testumgebung läuft im Mai ab", "Wann läuft das Testumgebungszertifikat ab?"),
-        ("Vorschaubilder entstehen in der Warteschlange", "Wo entsteht eine Bildvorschau?"),
-        ("로그에는 이메일 주소가 절대 들어가면 안 된다.", "이메일 주소를 로그에 넣어도 될까?"),
-        ("ログにメールアドレスを含めてはいけない。", "メールアドレスをログに書いてもいいですか?"),
-        ("构建服务器磁盘空间不足。", "构建服务器为何空间不够?"),
-        ("หน้าข้อผิดพลาดแสดงเลขเหตุการณ์ซึ่งค้นได้ในล็อก", "เลขบนหน้าข้อผิดพลาดมีไว้ทำอะไร"),
-        ("Les vignettes sont générées dans la file", "Où est-ce qu'on génère une vignette ?"),
-    ],
-)  # fmt: skip
+    ("memory", "question"), TABLES["another_form_a_compound_or_a_piece_of_a_run_is_evidence"]
+)
 async def test_another_form_a_compound_or_a_piece_of_a_run_is_evidence(library, memory, question):
     wanted = library.put(memory)
     answer = await library.ask(question)

@@ -2,7 +2,9 @@
 
 from memd.capture.redact.blocks import redact_blocks
 from tests.planted_secrets import draw
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
+
+TABLES = read_tables("capture/redact/blocks")
 
 BODY = "\n".join(draw(64, seed=n) for n in range(5))
 DASHES = "-" * 5
@@ -14,22 +16,7 @@ def key(kind="", end=True):
     return f"{DASHES}BEGIN {name}{DASHES}\n{BODY}\n{tail}"
 
 
-@every_row(
-    ("text", "expected"),
-    [
-        ("a <private>x</private> b", "a [REDACTED:private] b"),
-        ("a <PRIVATE>x\ny</Private> b", "a [REDACTED:private] b"),
-        ('a <private reason="x">y</private> b', "a [REDACTED:private] b"),
-        ("a <private>x", "a [REDACTED:private]"),
-        ("x</private> b", "[REDACTED:private] b"),
-        ("a <private>b <private>c</private> d</private> e", "a [REDACTED:private] e"),
-        ("<private>a</private> b <private>c</private>", "[REDACTED:private] b [REDACTED:private]"),
-        (r"a \u003cprivate\u003ex\u003c/private\u003e b", "a [REDACTED:private] b"),
-        ("a &lt;private&gt;x&lt;/private&gt; b", "a [REDACTED:private] b"),
-        ("a ＜private＞x＜／private＞ b", "a [REDACTED:private] b"),
-        ("a <private></private> b", "a [REDACTED:private] b"),
-    ],
-)
+@every_row(("text", "expected"), TABLES["a_private_block_goes"])
 def test_a_private_block_goes(text, expected):
     assert redact_blocks(text) == expected
 

@@ -2,7 +2,9 @@
 
 from memd.capture.redact import redact
 from tests.planted_secrets import SHAPE_ROWS, Row, names
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
+
+TABLES = read_tables("capture/redact/formats")
 
 ROWS = every_row("row", SHAPE_ROWS, ids=names(SHAPE_ROWS))
 
@@ -26,20 +28,6 @@ def test_only_the_password_of_an_address_goes():
     )
 
 
-@every_row(
-    ("text", "secret"),
-    [
-        ("curl -H 'Cookie: a=\"b1\"; c=d2' https://x", "d2"),
-        ('curl -H "Authorization: Bearer abc.def-1" https://x', "abc.def-1"),
-        (r"{\"Authorization\": \"Basic dXNlcjpwYXNz\"}", "dXNlcjpwYXNz"),
-        ('requests.get(u, headers={"Authorization": "token abc123"})', "abc123"),
-        ("https:\\/\\/user:pass1\\/@x https:\\/\\/user:pass1@example.com", "pass1@"),
-        ("curl --user admin:hunter2 x", "hunter2"),
-        ('<add key="DbPassword" value="hunter2"/>', "hunter2"),
-        ('{"name": "API_TOKEN", "value": "hunter2"}', "hunter2"),
-        ("CREATE USER x IDENTIFIED BY 'hunter2'", "hunter2"),
-        ('Authorization: Digest username="u", response="abcdef"', "abcdef"),
-    ],
-)
+@every_row(("text", "secret"), TABLES["a_secret_goes_in_other_notations"])
 def test_a_secret_goes_in_other_notations(text, secret):
     assert secret not in redact(text)

@@ -22,19 +22,7 @@ def test_a_reference_is_no_secret(value):
     assert is_reference(value)
 
 
-@every_row(
-    "value",
-    [
-        "hunter2",
-        "x",
-        "changeme",
-        "$ecret1",
-        "${VAR:-hunter2}",
-        "the cat sat",
-        "..hunter2",
-        "[REDACTED:token]x",
-    ],
-)
+@every_row("value", TABLES["a_value_of_its_own_is_no_reference"])
 def test_a_value_of_its_own_is_no_reference(value):
     assert not is_reference(value)
 
@@ -68,39 +56,13 @@ def test_the_answer_to_a_question_about_a_token_is_what_the_user_chose():
 DIGITS = "2B7E151628AED2A6ABF7158809CF4F3C"
 
 
-@every_row(
-    "said",
-    [
-        "appkey dev3 {}, join works with it",
-        "AES key: {}",
-        "encryption key = 0x{}",
-        "session key `{}`",
-        "the wifi psk is {}",
-        "my datadog key is now {}",
-        "the AES key for the gateway is {}",
-        "AES-Key ist {}, bitte merken",
-    ],
-)
+@every_row("said", TABLES["a_key_in_hexadecimal_is_known_by_what_it_is_called"])
 def test_a_key_in_hexadecimal_is_known_by_what_it_is_called(said):
     assert redact(said.format(DIGITS)) == said.replace("0x", "").format("[REDACTED:api-key]")
     assert DIGITS.lower() not in redact(said.format(DIGITS.lower()))
 
 
-@every_row(
-    "said",
-    [
-        "md5 of the image is {}",
-        "commit {}",
-        "the AES key changed, build {}",
-        "appkey dev3 works, image {}",
-        "the encryption key id is {}",
-        "my key fingerprint is {}",
-        "session key hash: {}",
-        "my public key is {}",
-        "my cache key is {}",
-        "the AES keys are read in {}",
-    ],
-)
+@every_row("said", TABLES["a_digest_beside_the_word_for_a_key_is_none"])
 def test_a_digest_beside_the_word_for_a_key_is_none(said):
     assert redact(said.format(DIGITS.lower())) == said.format(DIGITS.lower())
 

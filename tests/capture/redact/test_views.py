@@ -1,7 +1,9 @@
 """A secret goes in every way of writing it, and of two in a sentence both go; what stands around it stays as it was."""
 
 from memd.capture.redact import redact, redact_value
-from tests.tables import every_row
+from tests.tables import every_row, read_tables
+
+TABLES = read_tables("capture/redact/views")
 
 ENCODED = r"""
 redirect=https%3A%2F%2Fx.example%2Fcb%3Ftoken%3D⟦abc123DEF456ghi⟧
@@ -34,22 +36,7 @@ UNSEEN = [
     "p\u200ba\u200bs\u200bs\u200bword=⟦tulip83x⟧",
     "password:\u00a0⟦Marble77x⟧",
 ]
-JOINED = [
-    "password=⟦hunter⟧\\\n⟦22secret⟧",
-    "export GH=ghp_⟦16C7e42F292c69⟧\\\n⟦12E7710c838347Ae178B4a⟧",
-    "curl -H 'Authorization: Bearer \\\n  ⟦abcDEF123456ghiJKL789⟧' https://x",
-    "mysql --password=\\\n⟦hunter22⟧ db",
-    "pass\\\nword=⟦hunter22⟧",
-    "set DB_PASSWORD=⟦Kest⟧^\r\n⟦rel58⟧",
-    "$env:TOKEN = '⟦abcd1234⟧' `\n + '⟦efgh5678⟧'",
-    'password = "⟦Kestrel⟧" + "⟦58xyz⟧"',
-    'password = ("⟦Kestrel⟧"\n            "⟦58xyz⟧")',
-    "const apiKey = 'sk-⟦abcdEFGH1234⟧' +\n  '⟦ijklMNOP5678qrst⟧'",
-    "the token is ghp_⟦16C7e42F292c69⟧\n⟦12E7710c838347Ae178B4a⟧",
-    "As we said on the phone this morning, the new password of the server\nis ⟦Kestrel58⟧, keep it.",
-    "Wie heute Morgen am Telefon gesagt lautet das neue Passwort des\nServers ⟦Falke58x⟧.",
-    "Como dijimos por teléfono esta mañana, la contraseña del servidor es\n⟦Halcon58⟧.",
-]
+JOINED = TABLES["JOINED"]
 OF_TWO = """
 the old password was ⟦Kestrel58⟧, the new one is ⟦Osprey61⟧
 the old password was ⟦kestrel⟧, the new one is ⟦osprey⟧
@@ -109,14 +96,7 @@ the password is required on host web01x and web02x
 Passwort vergessen? Dann von Seite 12a nach Seite 14b
 rename the token from accessToken1 to accessToken2
 """.strip().splitlines()
-HARMLESS_LINES = [
-    'raise ValueError("token is "\n                 "invalid for this user")',
-    "import os \\\n  # for the password",
-    "sk-learn\nversion2",
-    "we talked at length about how users reset their password in this\nrelease candidate 2024b",
-    "Mot de passe\u00a0: obligatoire",
-    "el campo de contrasen\u0303a es obligatorio",
-]
+HARMLESS_LINES = TABLES["HARMLESS_LINES"]
 
 
 def split(told):
