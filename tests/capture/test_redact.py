@@ -10,7 +10,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from memd.capture import redact as redaction
-from memd.capture.redact import PATTERNS, forget_words, redact, redact_value
+from memd.capture.redact import forget_words, redact, redact_value
 from memd.capture.redact.blocks import redact_blocks
 from tests import redaction_corpus
 from tests.planted_secrets import HEX40, HEX64, ROWS, draw, names, uuid
@@ -18,44 +18,7 @@ from tests.tables import every_row, read_tables
 
 TABLES = read_tables("capture/redact")
 
-FRAGMENTS = [
-    *(
-        "password=",
-        "token: ",
-        '"secret": "',
-        "\\",
-        '"',
-        "'",
-        "\n",
-        "\\n",
-        "[REDACTED:token]",
-        "[REDACTED:",
-    ),
-    *(
-        "<private>",
-        "</private>",
-        "://u:",
-        "@host",
-        "Bearer ",
-        "Cookie: a=",
-        "api_key",
-        "=",
-        ":",
-        " ",
-        "hunter2",
-    ),
-    *(
-        "-----BEGIN PRIVATE KEY-----",
-        "-----END PRIVATE KEY-----",
-        "ey" + "Ja",
-        ".",
-        "sk-",
-        "${X}",
-        "(",
-        ")",
-    ),
-    *("İ", "\ud800", "\x00", "--token", "curl -u a:", draw(32), HEX40),
-]
+FRAGMENTS = [*TABLES["FRAGMENTS"], "\ud800", draw(32), HEX40]
 ANYTHING = st.text(max_size=60)
 SOUP = st.lists(st.sampled_from(FRAGMENTS) | st.text(max_size=4), max_size=14).map("".join)
 EDGES = st.sampled_from([" ", "\n", '"', "'", "(", "\\n", ", ", "\t"])
@@ -159,13 +122,12 @@ def test_a_placeholder_is_never_taken_apart():
 
 
 def test_the_entropy_rule_can_be_turned_off():
-    assert redact(f"x {draw(32)}") == "x [REDACTED:high-entropy]"
     assert redact(f"x {draw(32)}", entropy=False) == f"x {draw(32)}"
-
-
-def test_there_are_many_patterns_with_names_of_their_own():
-    names = [pattern.name for pattern in PATTERNS]
-    assert len(names) == len(set(names)) >= 45
+    value = {"a": [f"x {draw(32)}"], "password": draw(32)}
+    assert redact_value(value)["a"] == ["x [REDACTED:high-entropy]"]
+    lax = redact_value(value, entropy=False)
+    assert lax["a"] == value["a"]
+    assert lax["password"] != value["password"]
 
 
 @every_row("key", TABLES["a_string_whose_key_says_so_goes_whole"])
@@ -269,55 +231,6 @@ def test_ordinary_text_passes_unchanged(text):
     assert redact(json.dumps(text)) == json.dumps(text)
 
 
-ADVERSARIES = [
-    *(
-        "a",
-        "=",
-        "-----BEGIN",
-        "-----BEGIN PRIVATE KEY-----",
-        "ey" + "J",
-        "sk-",
-        "sk-ant-",
-        "<private>",
-        "</private>",
-    ),
-    *(
-        "password=",
-        'token="',
-        'token=\\"token=\\\\\\"',
-        "://a:",
-        "postgres://:",
-        "cookie: a=",
-        "key ",
-        "bearer ",
-    ),
-    *(
-        "Authorization: ",
-        "A1b2C3",
-        "<token>",
-        "mysql ",
-        "curl -u a:",
-        "\\",
-        '"',
-        "[REDACTED:",
-        "\n",
-        "İ",
-        "M",
-        "0a",
-        "7",
-        "7m",
-    ),
-    *("aws ab/", "value: name=password ", "PuTTY-User-Key-File-2", ":AA", "secret_key ", "token: "),
-]
-
-
-@pytest.mark.parametrize("piece", ADVERSARIES)
-def test_no_input_makes_it_backtrack(piece):
-    text = (piece * (50_000 // len(piece) + 1))[:50_000]
-    redact(text)
-    redact(f"aws akia AZDO JQQJ9 :AA curl ://x mysql {text}")
-
-
 def test_spans_can_be_redacted_alone():
     assert (
         redact_blocks("<private>x</private> password=hunter2")
@@ -333,14 +246,6 @@ def test_the_hook_can_import_it_with_the_standard_library_alone():
     assert not {"dataclasses", "pydantic", "json", "logging", "inspect"} & set(
         loaded.stdout.split()
     )
-
-
-def test_the_entropy_rule_can_be_turned_off_for_whole_payloads():
-    value = {"a": [f"x {draw(32)}"], "password": draw(32)}
-    assert redact_value(value)["a"] == ["x [REDACTED:high-entropy]"]
-    lax = redact_value(value, entropy=False)
-    assert lax["a"] == value["a"]
-    assert lax["password"] != value["password"]
 
 
 @every_row("key", ["api-acbc13ba-54ac-42a4-a7f5-6bd54b5e56e5", "FLWSECK-76eed0c9a42d1343217e3c-X"])
