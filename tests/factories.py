@@ -21,6 +21,7 @@ from memd.models import (
     Summary,
     Tier,
 )
+from memd.store import links
 from memd.store.database import Database
 from memd.store.filter import Filter
 from memd.store.lists import NEWEST, MemoryChoice, newest_ids, read_in_order
@@ -111,6 +112,15 @@ def make_summary(title="A title", body="A body.", *, id=1, kind=Kind.NOTE, **fie
         updated_at=fields.pop("updated_at", at),
         rule=fields.pop("rule", "turn"),
         **fields,
+    )
+
+
+def supersede(db, newer, older, *, rule="r", guard="", at=1):
+    """Let one memory of a vault supersede another; the number of the supersession."""
+    return db.write_now(
+        lambda tx: links.supersede(
+            tx, newer_id=newer, older_id=older, rule=rule, cosine=None, guard=guard, at=at
+        )
     )
 
 

@@ -312,6 +312,19 @@ def connect(server):
 
 
 @pytest.fixture
+def agent(server, connect):
+    """A client that has introduced itself, of a server that listens as long."""
+
+    @contextlib.asynccontextmanager
+    async def introduced(preface=None):
+        async with server.open(), connect(preface) as client:
+            await client.initialize()
+            yield client
+
+    return introduced
+
+
+@pytest.fixture
 def raw_socket(server):
     opened = []
 

@@ -5,18 +5,10 @@ import pytest
 from memd.models import Authority, EventKind, Kind, SessionRef
 from memd.server.control_overview import describe_events, map_texts
 from memd.store import events, links, projects, summaries
-from tests.factories import make_event, make_new_event
+from tests.factories import make_event, make_new_event, supersede
 from tests.tables import every_row
 
 DAY_MS = 86_400_000
-
-
-def supersede(server, newer, older):
-    server.db.write_now(
-        lambda tx: links.supersede(
-            tx, newer_id=newer, older_id=older, rule="repeat", cosine=None, guard="", at=1
-        )
-    )
 
 
 async def test_an_overview_shows_what_holds_and_counts_what_is_hidden(server, say):
@@ -24,7 +16,7 @@ async def test_an_overview_shows_what_holds_and_counts_what_is_hidden(server, sa
     old = server.remember("We use Redis", kind=Kind.DECISION)
     new = server.remember("We use SQLite", kind=Kind.DECISION)
     failure = server.remember("The build fails", kind=Kind.FAILURE)
-    supersede(server, new, old)
+    supersede(server.db, new, old, rule="repeat")
     found = await say("overview")
     assert [one["id"] for one in found["rules"]] == [rule]
     assert [one["id"] for one in found["decisions"]] == [new]
@@ -59,7 +51,7 @@ async def test_a_list_goes_through_all_memories_page_by_page(server, say):
 async def test_a_list_is_chosen_by_kind_speaker_time_and_whether_it_holds(server, say):
     note = server.remember("a note", at=5_000)
     task = server.remember("a task", kind=Kind.TASK, at=9_000)
-    supersede(server, task, note)
+    supersede(server.db, task, note, rule="repeat")
 
     async def ids(**given):
         return [one["id"] for one in (await say("list", **given))["memories"]]
@@ -100,7 +92,7 @@ async def test_activity_counts_memories_and_what_they_replaced_a_day(server, say
     first = server.remember("first", at=DAY_MS + 1)
     second = server.remember("second", at=3 * DAY_MS - 1)
     server.remember("later", at=9 * DAY_MS)
-    supersede(server, second, first)
+    supersede(server.db, second, first, rule="repeat")
     found = await say("activity", since=DAY_MS, step_ms=DAY_MS, steps=3)
     assert (found["memories"], found["superseded"]) == ([1, 1, 0], [0, 1, 0])
     assert found["events"] == [0, 0, 0]
@@ -376,6 +368,6 @@ async def test_an_overview_counts_what_was_replaced_in_the_last_week(server, say
     )
     (kind,) = (await say("overview"))["kinds"]
     assert (kind["superseded"], kind["lately"]) == (1, 1)
-    supersede(server, server.remember("We use C", kind=Kind.DECISION), new)
+    supersede(server.db, server.remember("We use C", kind=Kind.DECISION), new, rule="repeat")
     (kind,) = (await say("overview"))["kinds"]
     assert (kind["superseded"], kind["lately"]) == (2, 1)

@@ -258,10 +258,9 @@ async def test_a_client_that_hangs_up_stops_its_calls(server, connect, eventuall
         await eventually(lambda: server.recaller.cancelled)
 
 
-async def test_a_fast_call_does_not_wait_for_slow_ones(server, connect):
+async def test_a_fast_call_does_not_wait_for_slow_ones(server, agent):
     server.recaller.gate = anyio.Event()
-    async with server.open(), connect() as client:
-        await client.initialize()
+    async with agent() as client:
         for number in range(10):
             await client.send(
                 {"jsonrpc": "2.0", "id": number, "method": "tools/call", "params": SLOW}
@@ -286,24 +285,21 @@ async def test_an_unknown_protocol_version_is_answered_with_a_supported_one(serv
         assert (await client.initialize("1999-01-01"))["result"]["protocolVersion"] == "2025-11-25"
 
 
-async def test_a_malformed_line_in_the_middle_of_a_session_gets_an_error(server, connect):
-    async with server.open(), connect() as client:
-        await client.initialize()
+async def test_a_malformed_line_in_the_middle_of_a_session_gets_an_error(agent):
+    async with agent() as client:
         await client.send(b"{nonsense\n")
         assert (await client.answer())["error"]["code"] == -32700
         assert "result" in await client.call("tools/list", number=2)
 
 
-async def test_an_unknown_method_is_an_error(server, connect):
-    async with server.open(), connect() as client:
-        await client.initialize()
+async def test_an_unknown_method_is_an_error(agent):
+    async with agent() as client:
         assert (await client.call("prompts/list", number=2))["error"]["code"] == -32601
 
 
-async def test_a_flood_of_calls_is_answered_whole(server, connect):
+async def test_a_flood_of_calls_is_answered_whole(server, agent):
     server.remember("login")
-    async with server.open(), connect() as client:
-        await client.initialize()
+    async with agent() as client:
 
         async def ask():
             for number in range(300):

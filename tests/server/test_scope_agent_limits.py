@@ -25,12 +25,11 @@ def places(server, tmp_path):
 
 
 @pytest.mark.parametrize("project", ["global", "PATH", "there"])
-async def test_an_agent_remembers_for_its_own_project_only(server, connect, places, project):
+async def test_an_agent_remembers_for_its_own_project_only(server, agent, places, project):
     here, there = places
     server.remember("something", project=str(there))
     asked = str(there) if project == "PATH" else project
-    async with server.open(), connect({"cwd": str(here)}) as client:
-        await client.initialize()
+    async with agent({"cwd": str(here)}) as client:
         reply = await client.tool("mem_remember", {"text": "obey me", "project": asked})
         assert reply["isError"]
         assert "an agent remembers for its own project" in text_of(reply)
@@ -40,27 +39,25 @@ async def test_an_agent_remembers_for_its_own_project_only(server, connect, plac
 
 
 @pytest.mark.parametrize("project", ["current", "PATH", "here"])
-async def test_an_agent_may_name_its_own_project(server, connect, places, project):
+async def test_an_agent_may_name_its_own_project(server, agent, places, project):
     here, _ = places
     server.remember("something", project=str(here))
     asked = str(here) if project == "PATH" else project
-    async with server.open(), connect({"cwd": str(here)}) as client:
-        await client.initialize()
+    async with agent({"cwd": str(here)}) as client:
         reply = await client.tool("mem_remember", {"text": "a finding", "project": asked})
         assert not reply.get("isError")
         assert server.curator.memories[0].project_key == str(here)
 
 
-async def test_an_agent_without_a_directory_remembers_in_scratch_not_everywhere(server, connect):
-    async with server.open(), connect() as client:
-        await client.initialize()
+async def test_an_agent_without_a_directory_remembers_in_scratch_not_everywhere(server, agent):
+    async with agent() as client:
         await client.tool("mem_remember", {"text": "a finding"})
         assert server.curator.memories[0].project_key == "scratch"
 
 
 @pytest.mark.parametrize("owner", ["global", "there"])
 async def test_an_agent_pins_and_judges_memories_of_its_own_project_only(
-    server, connect, places, owner
+    server, agent, places, owner
 ):
     here, there = places
     project = "global" if owner == "global" else str(there)
@@ -73,8 +70,7 @@ async def test_an_agent_pins_and_judges_memories_of_its_own_project_only(
         ("mem_judge", {"id": mine, "other": other, "relation": "duplicate"}, "memd judge"),
         ("mem_judge", {"id": one, "other": other, "undo": True}, "memd judge"),
     ]
-    async with server.open(), connect({"cwd": str(here)}) as client:
-        await client.initialize()
+    async with agent({"cwd": str(here)}) as client:
         for tool, arguments, command in writes:
             reply = await client.tool(
                 tool,
@@ -87,12 +83,11 @@ async def test_an_agent_pins_and_judges_memories_of_its_own_project_only(
             assert command in text_of(reply)
 
 
-async def test_the_config_lets_agents_write_elsewhere(server, connect, places):
+async def test_the_config_lets_agents_write_elsewhere(server, agent, places):
     here, there = places
     server.app = dataclasses.replace(server.app, agents=AgentsConfig(other_projects=True))
     number = server.remember("tabs", project=str(there))
-    async with server.open(), connect({"cwd": str(here)}) as client:
-        await client.initialize()
+    async with agent({"cwd": str(here)}) as client:
         reply = await client.tool("mem_remember", {"text": "tabs", "project": "global"})
         assert not reply.get("isError")
         assert server.curator.memories[0].project_key is None
@@ -109,14 +104,13 @@ async def test_the_config_lets_agents_write_elsewhere(server, connect, places):
         (Authority.TOOL_OUTPUT, "tool"),
     ],
 )
-async def test_what_is_recalled_names_its_speaker(server, connect, places, authority, speaker):
+async def test_what_is_recalled_names_its_speaker(server, agent, places, authority, speaker):
     here, _ = places
     number = server.remember("login", project=str(here))
     server.db.write_now(
         lambda tx: tx.execute("UPDATE summaries SET authority = ?", (authority.code,))
     )
-    async with server.open(), connect({"cwd": str(here)}) as client:
-        await client.initialize()
+    async with agent({"cwd": str(here)}) as client:
         found = await client.tool("mem_search", {"query": "login"})
         read = await client.tool("mem_get", {"ids": [number]})
         line = await client.tool("mem_timeline", {"id": number})
@@ -127,21 +121,20 @@ async def test_what_is_recalled_names_its_speaker(server, connect, places, autho
         assert why["structuredContent"]["speaker"] == speaker
 
 
-async def test_the_config_lets_agents_change_what_the_user_said(server, connect, places):
+async def test_the_config_lets_agents_change_what_the_user_said(server, agent, places):
     here, _ = places
     server.app = dataclasses.replace(server.app, agents=AgentsConfig(user_memories=True))
     one, other = (server.remember(text, project=str(here)) for text in ("tabs", "spaces"))
     server.db.write_now(lambda tx: tx.execute("UPDATE summaries SET authority = 5"))
     ruling = {"id": one, "other": other, "relation": "supersedes", "reason": "so the user said"}
-    async with server.open(), connect({"cwd": str(here)}) as client:
-        await client.initialize()
+    async with agent({"cwd": str(here)}) as client:
         judged = await client.tool("mem_judge", ruling)
         assert judged["structuredContent"]["hidden"] == [other]
         undone = await client.tool("mem_judge", {"id": one, "other": other, "undo": True})
         assert undone["structuredContent"]["outcome"] == "undone"
 
 
-async def test_an_agent_neither_hides_nor_unpins_what_the_user_said(server, connect, places):
+async def test_an_agent_neither_hides_nor_unpins_what_the_user_said(server, agent, places):
     here, _ = places
     one, other = (server.remember(text, project=str(here)) for text in ("tabs", "spaces"))
     server.db.write_now(
@@ -149,8 +142,7 @@ async def test_an_agent_neither_hides_nor_unpins_what_the_user_said(server, conn
     )
     server.db.write_now(lambda tx: summaries.pin_summary(tx, one, 1))
     ruling = {"id": one, "other": other, "relation": "supersedes", "reason": "obey me"}
-    async with server.open(), connect({"cwd": str(here)}) as client:
-        await client.initialize()
+    async with agent({"cwd": str(here)}) as client:
         judged = await client.tool("mem_judge", ruling)
         assert not judged.get("structuredContent", {}).get("hidden")
         unpinned = await client.tool("mem_pin", {"id": one, "pinned": False})

@@ -64,10 +64,9 @@ async def erase(client, **arguments):
     return await client.tool("mem_forget", {**arguments, "dry_run": False})
 
 
-async def test_an_agent_erases_exactly_what_its_dry_run_has_shown(server, connect, here, preface):
+async def test_an_agent_erases_exactly_what_its_dry_run_has_shown(server, agent, here, preface):
     one, other = server.remember("tabs", project=here), server.remember("spaces", project=here)
-    async with server.open(), connect(preface) as client:
-        await client.initialize()
+    async with agent(preface) as client:
         shown = await dry_run(client, ids=[one])
         assert (shown["dry_run"], shown["would_forget"][0]["id"]) == (True, one)
         assert len(shown["token"]) >= 40
@@ -79,12 +78,11 @@ async def test_an_agent_erases_exactly_what_its_dry_run_has_shown(server, connec
 @pytest.mark.parametrize("selection", ["ids", "query", "since"])
 @pytest.mark.parametrize("token", [None, "", "x" * 43, "é" * 10, "0123456789abcdef"])
 async def test_without_the_token_of_a_dry_run_nothing_is_erased(
-    server, connect, preface, token, selection
+    server, agent, preface, token, selection
 ):
     number = server.remember("tabs", project=preface["cwd"])
     arguments = {"ids": {"ids": [number]}, "query": {"query": "tabs"}, "since": {"since": "30d"}}
-    async with server.open(), connect(preface) as client:
-        await client.initialize()
+    async with agent(preface) as client:
         await dry_run(client, ids=[number])
         given = {} if token is None else {"token": token}
         reply = await erase(client, **arguments[selection], **given)
@@ -93,19 +91,17 @@ async def test_without_the_token_of_a_dry_run_nothing_is_erased(
         assert exists(server, number)
 
 
-async def test_the_name_of_a_plan_is_no_token(server, connect, here, preface):
+async def test_the_name_of_a_plan_is_no_token(server, agent, here, preface):
     number = server.remember("tabs", project=here)
     plan = await server.curator.forget([number], dry_run=True)
-    async with server.open(), connect(preface) as client:
-        await client.initialize()
+    async with agent(preface) as client:
         assert (await erase(client, ids=[number], token=plan.token))["isError"]
         assert exists(server, number)
 
 
-async def test_a_token_holds_once(server, connect, here, preface):
+async def test_a_token_holds_once(server, agent, here, preface):
     one = server.remember("tabs", project=here)
-    async with server.open(), connect(preface) as client:
-        await client.initialize()
+    async with agent(preface) as client:
         shown = await dry_run(client, ids=[one])
         await erase(client, ids=[one], token=shown["token"])
         again = server.remember("tabs again", project=here)
@@ -116,10 +112,9 @@ async def test_a_token_holds_once(server, connect, here, preface):
 @pytest.mark.parametrize(
     ("passed_ms", "is_erased"), [(TOKEN_MS - 1, True), (TOKEN_MS, False), (-1, False)]
 )
-async def test_a_token_holds_ten_minutes(server, connect, preface, passed_ms, is_erased):
+async def test_a_token_holds_ten_minutes(server, agent, preface, passed_ms, is_erased):
     number = server.remember("tabs", project=preface["cwd"])
-    async with server.open(), connect(preface) as client:
-        await client.initialize()
+    async with agent(preface) as client:
         shown = await dry_run(client, ids=[number])
         server.clock.advance(ms=passed_ms)
         reply = await erase(client, ids=[number], token=shown["token"])
@@ -139,24 +134,21 @@ async def test_a_token_is_of_one_connection(server, connect, here, preface, chan
         assert not (await erase(client, ids=[number], token=token)).get("isError", False)
 
 
-async def test_no_token_outlives_the_daemon(server, connect, here, preface):
+async def test_no_token_outlives_the_daemon(server, agent, here, preface):
     number = server.remember("tabs", project=here)
-    async with server.open(), connect(preface) as client:
-        await client.initialize()
+    async with agent(preface) as client:
         token = (await dry_run(client, ids=[number]))["token"]
-    async with server.open(), connect(preface) as client:
-        await client.initialize()
+    async with agent(preface) as client:
         assert (await erase(client, ids=[number], token=token))["isError"]
     assert exists(server, number)
 
 
 @pytest.mark.parametrize("how", ["other ids", "more rows", "fewer rows"])
-async def test_if_the_selection_has_changed_it_is_shown_anew(server, connect, here, preface, how):
+async def test_if_the_selection_has_changed_it_is_shown_anew(server, agent, here, preface, how):
     one, other = server.remember("red tabs", project=here), server.remember("tabs", project=here)
     first = {"ids": [one]} if how == "other ids" else {"query": "tabs"}
     second = {"ids": [one, other]} if how == "other ids" else first
-    async with server.open(), connect(preface) as client:
-        await client.initialize()
+    async with agent(preface) as client:
         token = (await dry_run(client, **first))["token"]
         if how == "more rows":
             server.remember("blue tabs", project=here)
@@ -182,15 +174,12 @@ async def test_if_the_selection_has_changed_it_is_shown_anew(server, connect, he
     ],
 )
 @pytest.mark.parametrize("by", ["ids", "query"])
-async def test_what_the_user_said_or_pinned_only_the_user_erases(
-    server, connect, preface, whose, by
-):
+async def test_what_the_user_said_or_pinned_only_the_user_erases(server, agent, preface, whose, by):
     here = preface["cwd"]
     number, mine = server.remember("tabs", project=here), server.remember("our tabs", project=here)
     set_column(server, number, *whose)
     selection = {"ids": [mine, number]} if by == "ids" else {"query": "tabs"}
-    async with server.open(), connect(preface) as client:
-        await client.initialize()
+    async with agent(preface) as client:
         reply = await client.tool("mem_forget", selection)
         assert reply["isError"]
         assert f"`memd forget {number}`" in text_of(reply)
@@ -199,10 +188,9 @@ async def test_what_the_user_said_or_pinned_only_the_user_erases(
         assert exists(server, mine)
 
 
-async def test_what_the_user_pins_after_the_dry_run_stays(server, connect, here, preface):
+async def test_what_the_user_pins_after_the_dry_run_stays(server, agent, here, preface):
     number = server.remember("tabs", project=here)
-    async with server.open(), connect(preface) as client:
-        await client.initialize()
+    async with agent(preface) as client:
         token = (await dry_run(client, ids=[number]))["token"]
         set_column(server, number, "pinned_by", Authority.USER_HAND)
         assert (await erase(client, ids=[number], token=token))["isError"]
@@ -210,7 +198,7 @@ async def test_what_the_user_pins_after_the_dry_run_stays(server, connect, here,
 
 
 async def test_an_agent_erases_what_agents_and_tools_said_and_agents_pinned(
-    server, connect, here, preface
+    server, agent, here, preface
 ):
     ids = [server.remember(f"tabs {n}", project=here) for n in range(3)]
     for number, value in zip(
@@ -218,8 +206,7 @@ async def test_an_agent_erases_what_agents_and_tools_said_and_agents_pinned(
     ):
         set_column(server, number, "authority", value)
     set_column(server, ids[0], "pinned_by", Authority.AGENT_CALL)
-    async with server.open(), connect(preface) as client:
-        await client.initialize()
+    async with agent(preface) as client:
         token = (await dry_run(client, ids=ids))["token"]
         assert not (await erase(client, ids=ids, token=token)).get("isError", False)
         assert not any(exists(server, number) for number in ids)
@@ -229,12 +216,11 @@ async def test_an_agent_erases_what_agents_and_tools_said_and_agents_pinned(
     {"query": "tabs", "project": "all"}, {"query": "tabs", "project": "global"},
     {"query": "tabs", "project": "there"}, {"project": "there"}, {"project": "all", "since": "30d"},
 ])  # fmt: skip
-async def test_an_agent_erases_in_its_own_project_only(server, connect, here, preface, selection):
+async def test_an_agent_erases_in_its_own_project_only(server, agent, here, preface, selection):
     number = server.remember("tabs", project="there")
     server.remember("mine", project=here)
     server.remember("shared", project="global")
-    async with server.open(), connect(preface) as client:
-        await client.initialize()
+    async with agent(preface) as client:
         reply = await client.tool("mem_forget", selection)
         assert reply["isError"]
         assert "`memd forget --project" in text_of(reply)
@@ -244,14 +230,13 @@ async def test_an_agent_erases_in_its_own_project_only(server, connect, here, pr
         assert f"`memd forget {number}`" in text_of(byid)
 
 
-async def test_prompts_of_the_user_stay_and_are_counted(server, connect, here, preface):
+async def test_prompts_of_the_user_stay_and_are_counted(server, agent, here, preface):
     number = server.remember("tabs", project=here)
     prompt = put_event(server, here, EventKind.PROMPT, "p", prompt="use tabs")
     tool = put_event(server, here, EventKind.TOOL_RESULT, "t", tool_input={"command": "tabs"})
     derive(server, number, prompt)
     derive(server, number, tool)
-    async with server.open(), connect(preface) as client:
-        await client.initialize()
+    async with agent(preface) as client:
         for selection in ({"ids": [number]}, {"query": "tabs"}):
             shown = await dry_run(client, **selection)
             assert (shown["events"], shown["kept_prompts"]) == (1, 1)
@@ -261,15 +246,14 @@ async def test_prompts_of_the_user_stay_and_are_counted(server, connect, here, p
     assert list(left) == [prompt]
 
 
-async def test_the_config_lets_agents_erase_what_the_user_said(server, connect, preface):
+async def test_the_config_lets_agents_erase_what_the_user_said(server, agent, preface):
     server.app = dataclasses.replace(
         server.app, agents=AgentsConfig(user_memories=True, other_projects=True)
     )
     number = server.remember("tabs", project="there")
     set_column(server, number, "authority", Authority.USER_HAND)
     prompt = put_event(server, "there", EventKind.PROMPT, "p", prompt="use tabs")
-    async with server.open(), connect(preface) as client:
-        await client.initialize()
+    async with agent(preface) as client:
         arguments = {"query": "tabs", "project": "all"}
         shown = await dry_run(client, **arguments)
         assert (shown["events"], "kept_prompts" in shown) == (1, False)

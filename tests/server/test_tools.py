@@ -11,9 +11,8 @@ from memd.server import tools
 from memd.store import projects
 
 
-async def test_every_tool_says_when_to_call_it_and_what_it_may_do(server, connect):
-    async with server.open(), connect() as client:
-        await client.initialize()
+async def test_every_tool_says_when_to_call_it_and_what_it_may_do(agent):
+    async with agent() as client:
         listed = {
             tool["name"]: tool for tool in (await client.call("tools/list"))["result"]["tools"]
         }
@@ -41,9 +40,8 @@ def test_the_definitions_are_at_most_two_thousand_tokens_of_four_characters():
     assert count_characters() <= 4 * 2_000
 
 
-async def test_the_definitions_cost_what_a_model_reads_of_them(server, connect):
-    async with server.open(), connect() as client:
-        await client.initialize()
+async def test_the_definitions_cost_what_a_model_reads_of_them(server, agent):
+    async with agent() as client:
         await client.call("tools/list")
     told = (await server.app.outcomes.report(1))["weeks"][0]["costs"]["definitions"]["tokens"]
     read = await anyio.to_thread.run_sync(count_characters) + len(tools.INSTRUCTIONS)
@@ -56,18 +54,16 @@ def test_the_instructions_say_when_to_search_and_what_to_note_and_are_short():
     assert len(tools.INSTRUCTIONS.encode()) < 1_500
 
 
-async def test_structure_and_text_say_the_same(server, connect):
+async def test_structure_and_text_say_the_same(server, agent):
     server.remember("login")
-    async with server.open(), connect() as client:
-        await client.initialize()
+    async with agent() as client:
         found = await client.tool("mem_search", {"query": "login"})
         assert json.loads(found["content"][0]["text"]) == found["structuredContent"]
         assert not found.get("isError")
 
 
-async def test_an_unknown_tool_is_answered_with_the_known_ones(server, connect):
-    async with server.open(), connect() as client:
-        await client.initialize()
+async def test_an_unknown_tool_is_answered_with_the_known_ones(agent):
+    async with agent() as client:
         reply = await client.call("tools/call", {"name": "mem_dance", "arguments": {}})
         assert "mem_dance" in reply["error"]["message"]
         assert "mem_search, mem_timeline" in reply["error"]["message"]
@@ -113,11 +109,10 @@ async def test_an_unknown_tool_is_answered_with_the_known_ones(server, connect):
     ],
 )
 async def test_a_bad_request_is_a_readable_failure_and_the_next_one_works(
-    server, connect, name, arguments, message
+    server, agent, name, arguments, message
 ):
     server.remember("login")
-    async with server.open(), connect() as client:
-        await client.initialize()
+    async with agent() as client:
         reply = await client.tool(name, arguments)
         assert reply["isError"] is True
         assert reply["content"][0]["text"].startswith(message)
@@ -138,19 +133,17 @@ async def test_a_bad_request_is_a_readable_failure_and_the_next_one_works(
         (TimeoutError("internal"), "memd could not do this; see the log"),
     ],
 )
-async def test_an_internal_failure_shows_no_details(server, connect, error, message):
+async def test_an_internal_failure_shows_no_details(server, agent, error, message):
     server.recaller.fails_with = error
-    async with server.open(), connect() as client:
-        await client.initialize()
+    async with agent() as client:
         reply = await client.tool("mem_search", {"query": "x"})
         assert reply["isError"] is True
         assert reply["content"][0]["text"] == message
 
 
-async def test_surrogates_and_nul_are_only_letters(server, connect):
+async def test_surrogates_and_nul_are_only_letters(server, agent):
     server.remember("login")
-    async with server.open(), connect() as client:
-        await client.initialize()
+    async with agent() as client:
         params = r'{"name":"mem_search","arguments":{"query":"\ud800 \u0000 login \" OR NEAR("}}'
         await client.send(
             f'{{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{params}}}\n'.encode()
@@ -158,9 +151,8 @@ async def test_surrogates_and_nul_are_only_letters(server, connect):
         assert (await client.answer())["result"]["structuredContent"]["hits"]
 
 
-async def test_a_search_waits_for_the_event_it_was_asked_to_include(server, connect):
-    async with server.open(), connect() as client:
-        await client.initialize()
+async def test_a_search_waits_for_the_event_it_was_asked_to_include(server, agent):
+    async with agent() as client:
         found = await client.tool("mem_search", {"query": "x", "min_event": 7})
         assert server.worker.settled[0] == 7
         assert "waited" not in found["structuredContent"]
@@ -175,7 +167,7 @@ async def test_a_search_that_waited_in_vain_says_so(server, connect):
         assert waited == "timed out after 0.05 s; the newest events may be missing"
 
 
-async def test_an_agent_sees_its_project_and_global(server, connect, tmp_path):
+async def test_an_agent_sees_its_project_and_global(server, agent, tmp_path):
     here, there = tmp_path / "here", tmp_path / "there"
     (here / ".git").mkdir(parents=True)
     (here / "deep").mkdir()
@@ -183,8 +175,7 @@ async def test_an_agent_sees_its_project_and_global(server, connect, tmp_path):
     ours = server.remember("login here", project=str(here))
     other = server.remember("login there", project=str(there))
     everywhere = server.remember("login everywhere")
-    async with server.open(), connect({"cwd": str(here / "deep")}) as client:
-        await client.initialize()
+    async with agent({"cwd": str(here / "deep")}) as client:
 
         async def ids(**more):
             found = await client.tool("mem_search", {"query": "login", **more})
@@ -198,21 +189,17 @@ async def test_an_agent_sees_its_project_and_global(server, connect, tmp_path):
         assert not (await client.tool("mem_get", {"ids": [other], "project": "all"})).get("isError")
 
 
-async def test_the_clients_own_idea_of_the_project_wins_over_its_directory(
-    server, connect, tmp_path
-):
+async def test_the_clients_own_idea_of_the_project_wins_over_its_directory(server, agent, tmp_path):
     here = tmp_path / "here"
     here.mkdir()
     ours = server.remember("login here", project=str(here))
-    async with server.open(), connect({"cwd": str(tmp_path), "project": str(here)}) as client:
-        await client.initialize()
+    async with agent({"cwd": str(tmp_path), "project": str(here)}) as client:
         found = await client.tool("mem_search", {"query": "login"})
         assert [hit["id"] for hit in found["structuredContent"]["hits"]] == [ours]
 
 
-async def test_an_unknown_project_is_noted_in_the_result(server, connect, tmp_path):
-    async with server.open(), connect({"cwd": str(tmp_path)}) as client:
-        await client.initialize()
+async def test_an_unknown_project_is_noted_in_the_result(agent, tmp_path):
+    async with agent({"cwd": str(tmp_path)}) as client:
         found = await client.tool("mem_search", {"query": "login"})
         assert found["structuredContent"]["hits"] == []
         assert "nothing is known of" in found["structuredContent"]["notes"][0]
@@ -249,11 +236,10 @@ async def test_a_remembered_memory_is_read_pinned_and_forgotten(server, connect,
 
 
 async def test_a_memory_keeps_its_structured_content_and_another_content_is_another_memory(
-    server, connect, tmp_path
+    agent, tmp_path
 ):
     """Memoturn: `"content": {"diet": "vegan"}` in a hit; the content is part of what a memory is."""
-    async with server.open(), connect({"cwd": str(tmp_path)}) as client:
-        await client.initialize()
+    async with agent({"cwd": str(tmp_path)}) as client:
 
         async def remember(content, **more):
             fields = {"text": "What this user eats.", "topic_key": "user.diet", **more}
@@ -276,11 +262,8 @@ async def test_a_memory_keeps_its_structured_content_and_another_content_is_anot
         assert "content" not in read["structuredContent"]["memories"][0]
 
 
-async def test_a_secret_in_structured_content_is_redacted_and_the_rest_stays(
-    server, connect, tmp_path
-):
-    async with server.open(), connect({"cwd": str(tmp_path)}) as client:
-        await client.initialize()
+async def test_a_secret_in_structured_content_is_redacted_and_the_rest_stays(agent, tmp_path):
+    async with agent({"cwd": str(tmp_path)}) as client:
         content = {"host": "db1", "key": "AKIAIOSFODNN7QRSTUVW"}
         done = await client.tool("mem_remember", {"text": "How to reach it.", "content": content})
         read = await client.tool("mem_get", {"ids": [done["structuredContent"]["id"]]})
@@ -289,10 +272,9 @@ async def test_a_secret_in_structured_content_is_redacted_and_the_rest_stays(
         assert memory["content"]["host"] == "db1"
 
 
-async def test_every_answer_has_a_txid_that_min_event_takes(server, connect, tmp_path):
+async def test_every_answer_has_a_txid_that_min_event_takes(agent, tmp_path):
     """Memoturn: "Every response carries txid … send Memoturn-Min-Txid for read-your-writes after an ingest"."""
-    async with server.open(), connect({"cwd": str(tmp_path)}) as client:
-        await client.initialize()
+    async with agent({"cwd": str(tmp_path)}) as client:
         done = await client.tool("mem_remember", {"text": "tests run with pytest"})
         number, txid = done["structuredContent"]["id"], done["structuredContent"]["txid"]
         asked = {"query": "pytest", "min_event": txid}
@@ -307,13 +289,12 @@ async def test_every_answer_has_a_txid_that_min_event_takes(server, connect, tmp
             assert answer["txid"] >= txid, name
 
 
-async def test_a_timeline_is_around_a_memory_and_why_tells_of_it(server, connect):
+async def test_a_timeline_is_around_a_memory_and_why_tells_of_it(server, agent):
     first, second, third = (
         server.remember(title, at=server.clock() - age)
         for title, age in (("a", 300), ("b", 200), ("c", 100))
     )
-    async with server.open(), connect() as client:
-        await client.initialize()
+    async with agent() as client:
         shown = (await client.tool("mem_timeline", {"id": second}))["structuredContent"]
         assert [row["id"] for row in shown["rows"]] == [first, second, third]
         assert [row.get("pivot") for row in shown["rows"]] == [None, True, None]
@@ -325,7 +306,7 @@ async def test_a_timeline_is_around_a_memory_and_why_tells_of_it(server, connect
         assert (await client.tool("mem_why", {"id": "file:/a.py"}))["structuredContent"]["edges"]
 
 
-async def test_a_timeline_may_list_the_last_sessions(server, connect):
+async def test_a_timeline_may_list_the_last_sessions(server, agent):
     old, new = "11111111-1111-4111-8111-111111111111", "22222222-2222-4222-8222-222222222222"
 
     def begin(tx):
@@ -334,8 +315,7 @@ async def test_a_timeline_may_list_the_last_sessions(server, connect):
             projects.ensure_session(tx, SessionRef("claude-code", key), project, at)
 
     server.db.write_now(begin)
-    async with server.open(), connect() as client:
-        await client.initialize()
+    async with agent() as client:
         for count, keys in ((5, [new, old]), (1, [new])):
             asked = {"sessions": count, "project": "all"}
             shown = (await client.tool("mem_timeline", asked))["structuredContent"]
@@ -365,9 +345,8 @@ _VALUES = st.recursive(
     st.sampled_from(["mem_search", "mem_timeline", "mem_why", "mem_get", "mem_pin"]),
     st.dictionaries(_NAMES, _VALUES),
 )
-async def test_no_arguments_make_a_tool_break(server, connect, name, arguments):
-    async with server.open(), connect() as client:
-        await client.initialize()
+async def test_no_arguments_make_a_tool_break(agent, name, arguments):
+    async with agent() as client:
         reply = await client.tool(name, arguments)
         if reply.get("isError"):
             assert "see the log" not in reply["content"][0]["text"]
