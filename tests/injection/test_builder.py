@@ -21,6 +21,7 @@ from memd.injection.page import ContextLine, ContextSection
 from memd.models import Authority, EdgeType, EventKind, Kind, NewEvent, SessionRef
 from memd.store import events, links, projects, summaries, usage
 from memd.store.usage import NewInjection
+from tests.factories import supersede
 from tests.indexed_vault import DAY, NOW, IndexedVault
 from tests.tables import every_row
 
@@ -884,11 +885,7 @@ async def test_superseded_expired_and_old_memories_are_left_out(vault):
     old, new = vault.put("SQLite", kind=Kind.DECISION), vault.put("Redis", kind=Kind.DECISION)
     vault.put("Freeze until Friday", kind=Kind.INSTRUCTION, expires_at=NOW)
     vault.put("An old failure", kind=Kind.FAILURE, days_ago=31)
-    vault.db.write_now(
-        lambda tx: links.supersede(
-            tx, newer_id=new, older_id=old, rule="r", cosine=None, guard="", at=1
-        )
-    )
+    supersede(vault.db, new, old)
     assert await vault.ids() == [new]
 
 
@@ -1123,11 +1120,7 @@ async def test_a_topic_key_is_enough(vault):
 
 async def test_a_hit_from_a_search_names_the_memory_that_it_replaces(vault):
     old, new = vault.put("Sessions live in SQLite"), vault.put("Sessions live in Redis")
-    vault.db.write_now(
-        lambda tx: links.supersede(
-            tx, newer_id=new, older_id=old, rule="r", cosine=None, guard="", at=1
-        )
-    )
+    supersede(vault.db, new, old)
     context = await vault.build("prompt", "sessions live redis")
     assert f"Sessions live in Redis (replaces #{old})" in context.text
 

@@ -3,7 +3,7 @@ import pytest
 from memd.models import Kind
 from memd.recall.search import NEAR_MISSES_MAX
 from memd.recall.types import apply_parts
-from memd.store import links
+from tests.factories import supersede
 from tests.indexed_vault import DAY, NOW, IndexedVault
 
 
@@ -22,11 +22,7 @@ async def test_a_hidden_match_is_listed_with_the_reason(library, db):
     late = library.put("kettle three", expires_at=NOW - 1)
     note = library.put("kettle four", days_ago=30, kind=Kind.FIX)
     library.put("a teapot", kind=Kind.FIX)
-    db.write_now(
-        lambda tx: links.supersede(
-            tx, newer_id=new, older_id=old, rule="r", cosine=None, guard="", at=1
-        )
-    )
+    supersede(db, new, old)
     answer = await library.ask("kettle", kinds=(Kind.NOTE,), since=NOW - 10 * DAY, explain=True)
     assert verdicts(answer) == {
         new: "hit", old: f"superseded by #{new}", late: "expired", note: "filtered: kind, since",

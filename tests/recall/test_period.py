@@ -4,8 +4,8 @@ import pytest
 
 from memd.models import Kind
 from memd.recall import period
-from memd.store import links
 from memd.time_expressions import DAY_MS
+from tests.factories import supersede
 from tests.indexed_vault import NOW, IndexedVault
 from tests.tables import every_row
 
@@ -151,11 +151,7 @@ async def test_what_there_is_of_a_kind_is_listed_newest_first(library, db):
     library.put("Added a test of decisions that hold", kind=Kind.CHANGE)
     hidden = library.put("Use Redis", kind=Kind.DECISION, days_ago=7)
     last = library.put("Use Postgres", kind=Kind.DECISION, days_ago=3)
-    db.write_now(
-        lambda tx: links.supersede(
-            tx, newer_id=last, older_id=hidden, rule="r", cosine=None, guard="", at=NOW
-        )
-    )
+    supersede(db, last, hidden, at=NOW)
     answer = await library.ask("which decisions hold?")
     assert [hit.summary.id for hit in answer.hits] == [last, first]
     assert (answer.verdict, answer.notes) == (

@@ -87,7 +87,7 @@ def graph(db):
 
 async def test_a_memory_names_the_events_it_came_from_with_quotes(graph):
     quoted, bare = (
-        graph.event("k1", prompt="the whole prompt"),
+        graph.event("k1", prompt="the whole prompt", transcript_path="/t/s.jsonl", uuid="u"),
         graph.event("k2", prompt="we use Redis"),
     )
     number = graph.summary("Redis")
@@ -103,6 +103,8 @@ async def test_a_memory_names_the_events_it_came_from_with_quotes(graph):
         (quoted, "the prompt"),
         (bare, "we use Redis"),
     ]
+    place = found.sources[0].position
+    assert (place.transcript, place.line) == ("/t/s.jsonl", "u")
     assert {edge.type for edge in found.edges} == {EdgeType.DERIVES_FROM}
 
 
@@ -283,18 +285,6 @@ async def test_a_repeated_or_pinned_memory_is_confirmed(graph):
     assert {(await graph.why(number)).verdict for number in (again, pinned)} == {"current"}
 
 
-async def test_a_source_says_where_it_stands_in_the_transcript(graph):
-    number = graph.summary("x")
-    event = graph.event("k", prompt="hi", transcript_path="/t/s.jsonl", session_id="s", uuid="u")
-    graph.derives(number, event)
-    (source,) = (await graph.why(number)).sources
-    assert (source.position.transcript, source.position.session, source.position.line) == (
-        "/t/s.jsonl",
-        "s",
-        "u",
-    )
-
-
 async def test_why_describes_the_rule_in_words(graph):
     number = graph.summary("x", rule="same-command")
     assert "the same command passed" in (await graph.why(number)).rule
@@ -355,19 +345,6 @@ def test_a_stored_quote_goes_before_the_event_s_own_words():
     event = make_event(prompt="the whole prompt")
     assert provenance.quote_event("the prompt", event) == "the prompt"
     assert provenance.quote_event("  ", event) == "the whole prompt"
-
-
-def test_the_words_of_a_tool_call_are_what_it_was_given():
-    event = make_event(EventKind.TOOL_RESULT, tool_input={"command": "make"}, tool_response={})
-    assert provenance.quote_event("", event) == "make"
-    assert provenance.quote_event("", make_event(tool_input="odd", prompt=7)) == ""
-
-
-def test_words_are_never_long():
-    assert (
-        len(provenance.quote_event("", make_event(prompt="w" * 5_000)))
-        == provenance.QUOTE_CHARACTERS
-    )
 
 
 def test_an_event_says_where_it_stands_as_far_as_it_knows():

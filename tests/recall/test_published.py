@@ -334,3 +334,6 @@ async def test_every_score_is_made_of_its_parts(tmp_path_factory, words, name, p
             assert apply_parts(hit.parts) == hit.score
         for traced in answer.trace:
             assert apply_parts(traced.parts) == traced.score
+        if name == "siftcoder":
+            scores = [traced.score for traced in answer.trace if traced.verdict == "hit"]
+            assert scores == sorted(scores, reverse=True)

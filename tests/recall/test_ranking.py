@@ -2,7 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.models import Kind
@@ -15,9 +15,8 @@ from memd.recall.ranking import (
     split_words_as_typed,
 )
 from memd.recall.retrievers import look_up_query
-from memd.recall.types import ScorePart, apply_parts
+from memd.recall.types import ScorePart
 from memd.store import summaries, usage
-from memd.store.database import open_database
 from memd.store.types import SummaryUse
 from tests.indexed_vault import DAY, NOW, IndexedVault
 from tests.tables import every_row
@@ -129,29 +128,6 @@ async def test_the_published_profile_keeps_its_decay(db):
     # first on both legs, thirty days old: (1/61 + 1/61) * exp(-30/7)
     assert hit.score == pytest.approx((1 / 61 + 1 / 61) * 0.013768, rel=1e-3)
     assert hit.parts[-1] == ScorePart("recency", pytest.approx(0.013768, rel=1e-3), "*")
-
-
-@settings(max_examples=15)
-@given(
-    words=st.lists(
-        st.sampled_from(["kettle", "tea", "harbour", "session", "redis", "limit", "login"]),
-        min_size=1,
-        max_size=5,
-    ),
-    profile=st.sampled_from(["memd", "siftcoder"]),
-)
-async def test_every_score_is_the_sum_of_its_parts(tmp_path_factory, words, profile):
-    with open_database(str(tmp_path_factory.mktemp("v") / "v.db"), 1) as db:
-        library = IndexedVault(db)
-        for i, text in enumerate(
-            ["tea kettle", "harbour session", "redis session limit", "login limit tea"]
-        ):
-            library.put(text, f"{text} again", days_ago=i * 3, session="s", kind=list(Kind)[i])
-        answer = await library.ask(" ".join(words), profile=profile, explain=True)
-        for hit in answer.hits:
-            assert apply_parts(hit.parts) == hit.score
-        scores = [t.score for t in answer.trace if t.verdict == "hit"]
-        assert scores == sorted(scores, reverse=True) or profile == "memd"
 
 
 async def test_having_more_of_what_was_asked_counts_beyond_one_word_said_often(library):
@@ -279,10 +255,6 @@ async def make_context(context_library, lexical, **facts):
 async def test_relevance_is_a_share_of_the_best(context_library):
     assert (await make_context(context_library, [4.0, 1.0])).relevance.tolist() == [1.0, 0.25]
     assert (await make_context(context_library, [0.0, 0.0])).relevance.tolist() == [0.0, 0.0]
-
-
-async def test_ages_are_days_and_the_future_is_now(context_library):
-    assert (await make_context(context_library, [1.0, 1.0])).ages.tolist() == [2.0, 0.0]
 
 
 async def test_a_memory_that_was_never_used_has_been_unused_without_end(context_library):

@@ -8,6 +8,7 @@ from memd.recall.search import read_facts
 from memd.recall.types import Question
 from memd.store import erasure, links, usage
 from memd.store.types import SummaryUse
+from tests.factories import supersede
 from tests.indexed_vault import DAY, NOW, IndexedVault
 
 
@@ -19,11 +20,7 @@ def library(db):
 async def test_a_superseded_memory_is_hidden_counted_and_shown_on_demand(library, db):
     old = library.put("Sessions live in SQLite", days_ago=2)
     new = library.put("Sessions live in Redis", days_ago=1)
-    db.write_now(
-        lambda tx: links.supersede(
-            tx, newer_id=new, older_id=old, rule="r", cosine=None, guard="", at=1
-        )
-    )
+    supersede(db, new, old)
     answer = await library.ask("where do sessions live")
     assert [hit.summary.id for hit in answer.hits] == [new]
     assert answer.suppressed == {"superseded": 1}
@@ -33,11 +30,7 @@ async def test_a_superseded_memory_is_hidden_counted_and_shown_on_demand(library
 async def test_as_of_sees_what_was_not_superseded_yet(library, db):
     old = library.put("Sessions live in SQLite", days_ago=9)
     new = library.put("Sessions live in Redis", days_ago=1)
-    db.write_now(
-        lambda tx: links.supersede(
-            tx, newer_id=new, older_id=old, rule="r", cosine=None, guard="", at=1
-        )
-    )
+    supersede(db, new, old)
     assert await library.ids("sessions live", as_of=NOW - 5 * DAY) == [old]
     answer = await library.ask("sessions live", as_of=NOW)
     assert [hit.summary.id for hit in answer.hits] == [new]

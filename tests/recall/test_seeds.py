@@ -9,7 +9,7 @@ from memd.embeddings.command import CommandChat, CommandReranker, pick_environme
 from memd.models import EdgeType, Kind, SessionRef, Tier
 from memd.recall.profiles import resolve_profile
 from memd.store import events, links, projects, usage
-from tests.factories import make_new_event
+from tests.factories import make_new_event, supersede
 from tests.indexed_vault import DAY, NOW, IndexedVault
 
 PICKER = """
@@ -304,11 +304,7 @@ async def test_hits_that_differ_in_a_value_a_subject_or_a_negation_stay_apart(li
 async def test_a_hit_that_was_replaced_says_by_what(library):
     old = library.put("The queue is Redis", days_ago=2)
     new = library.put("The queue is Postgres", days_ago=1)
-    library.db.write_now(
-        lambda tx: links.supersede(
-            tx, newer_id=new, older_id=old, rule="by-hand", cosine=None, guard="", at=1
-        )
-    )
+    supersede(library.db, new, old, rule="by-hand")
     answer = await library.ask("queue", include_superseded=True)
     hits = {hit.summary.id: hit for hit in answer.hits}
     assert (hits[old].summary.superseded_by, hits[old].replaced_by) == (

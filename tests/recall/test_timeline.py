@@ -5,6 +5,7 @@ from memd.models import Draft, EdgeType, Kind, SessionRef
 from memd.recall.period import GAP_MS, read_timeline
 from memd.store import links, projects, summaries
 from memd.store.filter import Filter
+from tests.factories import supersede
 
 NOW = 10**12
 
@@ -66,11 +67,7 @@ async def test_what_happened_at_the_same_moment_is_ordered_by_id(past):
 
 async def test_a_superseded_memory_stays_in_the_past_and_names_its_successor(past):
     old, new = past.put(100), past.put(200)
-    past.db.write_now(
-        lambda tx: links.supersede(
-            tx, newer_id=new, older_id=old, rule="r", cosine=None, guard="", at=1
-        )
-    )
+    supersede(past.db, new, old)
     found = await past.ask(around=new)
     assert [row.summary.superseded_by for row in found.rows] == [new, None]
 

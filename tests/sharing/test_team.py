@@ -23,6 +23,12 @@ async def pair(teammate):
     return ann, bob
 
 
+async def exchange(*teammates):
+    """Let each of them exchange with the server, one after the other."""
+    for one in teammates:
+        await one.exchange()
+
+
 def server_texts(url):
     with psycopg.connect(url) as connection:
         return [text for (text,) in connection.execute("SELECT record FROM memd.records")]
@@ -31,8 +37,7 @@ def server_texts(url):
 async def test_what_one_learns_the_other_finds_with_its_author(teammate):
     ann, bob = await pair(teammate)
     await ann.remember(GOLD, tags=("money",), files=("ledger.py",))
-    await ann.exchange()
-    await bob.exchange()
+    await exchange(ann, bob)
 
     there = bob.find(GOLD)
     assert (there.author, there.speaker, there.tags, there.files) == (
@@ -65,8 +70,7 @@ async def test_only_joined_projects_and_shared_kinds_leave_the_vault(teammate, t
     assert bob.see() == [("ann", "shared decision")]
 
     await ann.join(has_instructions=True)
-    await ann.exchange()
-    await bob.exchange()
+    await exchange(ann, bob)
     assert bob.see() == [("ann", "always ask first"), ("ann", "shared decision")]
 
 
@@ -75,8 +79,7 @@ async def test_a_teammate_never_supersedes_me_and_a_disagreement_names_both(team
     await bob.remember("The port is 8080", by="agent", topic_key="port")
     ann.clock.advance(s=60)
     await ann.remember("The port is 9090", topic_key="port")
-    await ann.exchange()
-    await bob.exchange()
+    await exchange(ann, bob)
 
     mine, theirs = bob.find("The port is 8080"), bob.find("The port is 9090")
     assert mine.superseded_by is theirs.superseded_by is None
@@ -101,12 +104,10 @@ async def test_a_teammate_never_supersedes_me_and_a_disagreement_names_both(team
 async def test_what_i_say_too_is_mine_and_stays_when_they_forget_it(teammate):
     ann, bob = await pair(teammate)
     number = await ann.remember(GOLD)
-    await ann.exchange()
-    await bob.exchange()
+    await exchange(ann, bob)
     await bob.remember(GOLD)
     await ann.forget(number)
-    await ann.exchange()
-    await bob.exchange()
+    await exchange(ann, bob)
     assert bob.see() == [("", GOLD)]
 
 
@@ -114,12 +115,10 @@ async def test_forgetting_erases_on_the_server_and_with_teammates(teammate, team
     ann, bob = await pair(teammate)
     number = await ann.remember(GOLD)
     await ann.remember("it stays")
-    await ann.exchange()
-    await bob.exchange()
+    await exchange(ann, bob)
 
     await ann.forget(number)
-    await ann.exchange()
-    await bob.exchange()
+    await exchange(ann, bob)
 
     assert bob.see() == [("ann", "it stays")]
     assert not any(GOLD in text for text in server_texts(team("owner")))
@@ -132,12 +131,10 @@ async def test_forgetting_erases_on_the_server_and_with_teammates(teammate, team
 async def test_what_i_forget_of_a_teammates_stays_away_from_me_alone(teammate):
     ann, bob = await pair(teammate)
     await ann.remember(GOLD)
-    await ann.exchange()
-    await bob.exchange()
+    await exchange(ann, bob)
     await bob.forget(bob.find(GOLD).id)
     await ann.remember("more")
-    await ann.exchange()
-    await bob.exchange()
+    await exchange(ann, bob)
     assert bob.see() == [("ann", "more")]
     assert len(ann.see()) == 2
 
@@ -145,20 +142,16 @@ async def test_what_i_forget_of_a_teammates_stays_away_from_me_alone(teammate):
 async def test_what_is_superseded_or_said_again_follows(teammate):
     ann, bob = await pair(teammate)
     await ann.remember("The port is 8080", topic_key="port")
-    await ann.exchange()
-    await bob.exchange()
+    await exchange(ann, bob)
     ann.clock.advance(s=60)
     newer = await ann.remember("The port is 9090", topic_key="port")
-    await ann.exchange()
-    await bob.exchange()
+    await exchange(ann, bob)
     assert bob.see() == [("ann", "The port is 9090")]
     await ann.forget(newer)
-    await ann.exchange()
-    await bob.exchange()
+    await exchange(ann, bob)
     ann.clock.advance(s=60)
     await ann.remember("The port is 9090", topic_key="port")
-    await ann.exchange()
-    await bob.exchange()
+    await exchange(ann, bob)
     assert bob.see() == [("ann", "The port is 9090")]
 
 
@@ -219,8 +212,7 @@ async def test_a_reader_reads_and_a_stranger_is_told_whom_to_ask(teammate):
 async def test_who_loses_the_role_keeps_working_and_sees_why(teammate, team):
     ann, bob = await pair(teammate)
     await ann.remember(GOLD)
-    await ann.exchange()
-    await bob.exchange()
+    await exchange(ann, bob)
     await to_thread.run_sync(team_server.grant, team("ann"), "bob", "none", "app")
     await ann.remember("later")
     await ann.exchange()
@@ -232,8 +224,7 @@ async def test_who_loses_the_role_keeps_working_and_sees_why(teammate, team):
 async def test_a_restored_server_is_noticed_and_made_whole(teammate, team):
     ann, bob = await pair(teammate)
     await ann.remember("first")
-    await ann.exchange()
-    await bob.exchange()
+    await exchange(ann, bob)
     with psycopg.connect(team("owner"), autocommit=True) as owner:
         owner.execute("CREATE TABLE records AS SELECT * FROM memd.records")
         owner.execute("CREATE TABLE heads AS SELECT * FROM memd.heads")
@@ -264,8 +255,7 @@ async def test_rows_that_vanished_or_were_skipped_are_found_by_their_sums(teamma
     ann, bob = await pair(teammate)
     for text in ("one", "two", "three"):
         await ann.remember(text)
-    await ann.exchange()
-    await bob.exchange()
+    await exchange(ann, bob)
     # As after a restored copy of bob's vault: rows are missing here, and one is here that is not there.
     bob.db.write_now(lambda tx: tx.execute("DELETE FROM summaries WHERE body = 'two'"))
     bob.db.write_now(lambda tx: tx.execute("DELETE FROM team_said WHERE seq = 2"))
@@ -321,8 +311,7 @@ async def test_a_forged_or_damaged_row_is_refused_and_takes_nothing_with_it(
 async def test_what_is_a_teammates_is_in_no_export_and_no_sync(teammate):
     ann, bob = await pair(teammate)
     await ann.remember(GOLD, topic_key="rounding")
-    await ann.exchange()
-    await bob.exchange()
+    await exchange(ann, bob)
     records = bob.db.write_now(lambda tx: list(VaultRecords(tx).records()))
     assert not any(GOLD in str(fields) for _, fields in records)
     bob.clock.advance(s=60)

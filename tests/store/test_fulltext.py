@@ -9,6 +9,7 @@ from memd.store import erasure, fulltext, links, projects, summaries
 from memd.store.fulltext import POSTING, pack_postings, unpack_postings
 from memd.store.types import NewPassage, Posting
 from tests.consolidate.conftest import Vault
+from tests.factories import supersede
 
 
 def passage(summary_id, text, seq=0):
@@ -65,11 +66,7 @@ def test_hiding_and_reviving_a_summary_is_a_change_of_the_older_one(db):
         fulltext.remove_changes(tx, [seq for seq, _ in fulltext.pending_changes(tx, 9)])
 
     db.write_now(learn)
-    row = db.write_now(
-        lambda tx: links.supersede(
-            tx, newer_id=new, older_id=old, rule="r", cosine=None, guard="", at=1
-        )
-    )
+    row = supersede(db, new, old)
     assert [i for _, i in pending(db)] == [old]
     db.write_now(learn)
     db.write_now(lambda tx: links.undo_supersession(tx, row, 2))

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from memd.errors import VaultError
 from memd.models import EdgeType, Stance
 from memd.store import judgments, links, projects, summaries
-from tests.factories import make_draft
+from tests.factories import make_draft, supersede
 
 
 @pytest.fixture
@@ -193,11 +193,7 @@ def test_a_hidden_memory_and_one_of_another_project_are_not_named(db, put, gains
     home = db.read_now(lambda tx: summaries.get_summary(tx, one)).project_id
     assert against(db, one) == {one: (two, far)}
     assert against(db, one, project_ids=(home,)) == {one: (two,)}
-    db.write_now(
-        lambda tx: links.supersede(
-            tx, newer_id=far, older_id=two, rule="r", cosine=None, guard="", at=1
-        )
-    )
+    supersede(db, far, two)
     assert against(db, one, project_ids=(home,)) == {}
 
 

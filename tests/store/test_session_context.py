@@ -3,7 +3,7 @@ import pytest
 from memd.models import EdgeType, Kind, SessionRef
 from memd.store import links, projects, session_context, summaries, usage
 from memd.store.types import SummaryUse
-from tests.factories import make_draft
+from tests.factories import make_draft, supersede
 
 NOW = 1_000_000
 
@@ -43,11 +43,7 @@ def ids(db, read, *arguments, **named):
 
 
 def hide(db, newer, older):
-    db.write_now(
-        lambda tx: links.supersede(
-            tx, newer_id=newer, older_id=older, rule="r", cosine=None, guard="", at=NOW
-        )
-    )
+    supersede(db, newer, older, at=NOW)
 
 
 def test_the_newest_of_a_kind_come_first_and_only_what_lives(db, remember):

@@ -5,8 +5,8 @@ import random
 import pytest
 
 from memd.models import Kind
-from memd.store import links, projects, summaries
-from tests.factories import AT, make_draft
+from memd.store import projects, summaries
+from tests.factories import AT, make_draft, supersede
 
 
 @pytest.fixture
@@ -79,11 +79,7 @@ def test_a_decision_is_found_by_the_stems_of_its_title_and_of_what_it_quotes(db,
 
 def test_what_is_superseded_is_not_found(db, put):
     older, newer = put("Sessions in SQLite"), put("Sessions in Redis")
-    db.write_now(
-        lambda tx: links.supersede(
-            tx, newer_id=newer, older_id=older, rule="r", cosine=None, guard="", at=1
-        )
-    )
+    supersede(db, newer, older)
     assert sharing(db, "session") == [newer]
 
 

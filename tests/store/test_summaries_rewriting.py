@@ -3,9 +3,9 @@ from dataclasses import replace
 import pytest
 
 from memd.models import SessionRef, Tier
-from memd.store import fulltext, links, projects, summaries
+from memd.store import fulltext, projects, summaries
 from memd.store.summaries import TurnRewrite
-from tests.factories import AT, make_draft
+from tests.factories import AT, make_draft, supersede
 
 NEW = TurnRewrite(1, 1, "A better title", "Learnt:\n- x\n\nA body.", 0.8, "ollama/m")
 
@@ -43,11 +43,7 @@ def test_only_plain_turns_can_be_rewritten(db, put):
     put("over", expires_at=AT)
     pinned, older, newer = put("pinned"), put("older"), put("newer")
     db.write_now(lambda tx: summaries.pin_summary(tx, pinned, AT))
-    db.write_now(
-        lambda tx: links.supersede(
-            tx, newer_id=newer, older_id=older, rule="r", cosine=None, guard="", at=AT
-        )
-    )
+    supersede(db, newer, older, at=AT)
     assert found(db) == [newer]
 
 
