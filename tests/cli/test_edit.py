@@ -4,13 +4,13 @@ import pytest
 
 from memd.cli import edit
 
+FACT = ("--kind", "fact", "--project", "global")
+
 # ── remember ──────────────────────────────────────────────────────────────────────────────────────
 
 
 def test_a_memory_can_be_searched_at_once(memd, noted):
-    number = noted(
-        "deploys happen from the harbour branch", "--kind", "fact", "--project", "global"
-    )
+    number = noted("deploys happen from the harbour branch", *FACT)
     hits = memd("search", "harbour branch deploys", "--project", "all", "--json").json["hits"]
     assert hits[0]["id"] == number
     assert hits[0]["kind"] == "fact"
@@ -71,12 +71,6 @@ def test_without_a_text_remember_says_how_to_give_one(served):
     assert "| memd remember -`" in ran.err
 
 
-def test_an_unknown_kind_is_refused(memd):
-    ran = memd("remember", "x", "--kind", "nonsense")
-    assert ran.status == 1
-    assert ran.err.startswith("memd: --kind: must be one of decision, fix, ")
-
-
 # ── forget ────────────────────────────────────────────────────────────────────────────────────────
 
 
@@ -95,12 +89,6 @@ def test_with_yes_forget_erases(memd):
     assert ran.status == 0
     assert ran.out.startswith(f"forgot #{number} ")
     assert memd("get", number).status == 1
-
-
-def test_an_unknown_memory_cannot_be_forgotten(memd):
-    ran = memd("forget", "999999")
-    assert ran.status == 1
-    assert "#999999" in ran.out + ran.err
 
 
 def test_the_plan_of_forget_as_json(memd, noted):
@@ -275,50 +263,18 @@ def test_pinning_a_hidden_memory_says_how_to_show_it(memd, noted):
     assert "stays hidden" not in memd("pin", old, "--off").out
 
 
-def test_an_unknown_memory_cannot_be_pinned(memd):
-    ran = memd("pin", "999999")
-    assert ran.status == 1
-    assert "#999999" in ran.err
-
-
 # ── judge ─────────────────────────────────────────────────────────────────────────────────────────
 
 
 @pytest.fixture
 def pair(noted):
-    old = noted(
-        "the harbour gate is watched by two guards in winter",
-        "--kind",
-        "fact",
-        "--project",
-        "global",
-    )
-    new = noted(
-        "the harbour gate is watched by three guards in summer",
-        "--kind",
-        "fact",
-        "--project",
-        "global",
-    )
-    return old, new
+    old = noted("the harbour gate is watched by two guards in winter", *FACT)
+    return old, noted("the harbour gate is watched by three guards in summer", *FACT)
 
 
 def test_remembering_something_similar_asks_for_a_judgment(memd, noted):
-    old = noted(
-        "the ferry to Ushant leaves from pier 4 in the winter months",
-        "--kind",
-        "fact",
-        "--project",
-        "global",
-    )
-    ran = memd(
-        "remember",
-        "the ferry to Ushant leaves from pier 6 in the summer months",
-        "--kind",
-        "fact",
-        "--project",
-        "global",
-    )
+    old = noted("the ferry to Ushant leaves from pier 4 in the winter months", *FACT)
+    ran = memd("remember", "the ferry to Ushant leaves from pier 6 in the summer months", *FACT)
     number = ran.out.split()[0]
     assert f"    #{old} the ferry to Ushant leaves from pier 4 in the winter months" in ran.out
     assert "      number: 4 → 6" in ran.out
@@ -327,10 +283,9 @@ def test_remembering_something_similar_asks_for_a_judgment(memd, noted):
 
 
 def test_a_pinned_memory_must_be_unpinned_before_it_can_be_replaced(memd, noted):
-    old = noted("the lamp oil is in barrel 3", "--kind", "fact", "--project", "global")
+    old = noted("the lamp oil is in barrel 3", *FACT)
     memd("pin", old)
-    options = ("--kind", "fact", "--project", "global")
-    ran = memd("remember", "the lamp oil is in barrel 5", *options)
+    ran = memd("remember", "the lamp oil is in barrel 5", *FACT)
     number = ran.out.split()[0].removeprefix("#")
     assert ran.out.endswith(
         f"  #{old} is pinned: run memd pin {old} --off first,"
@@ -390,7 +345,7 @@ def test_contradicting_memories_are_both_shown_and_marked(memd, pair):
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("1",), "OTHER"),
+        (("12",), "give two memories: `memd judge 12 RELATION OTHER`"),
         (("1", "2"), "give a relation: supersedes, duplicate"),
         (
             ("1", "2", "beats", "--reason", "x"),
@@ -415,8 +370,6 @@ def test_an_agent_gives_a_reason_and_a_person_may_leave_it_out(memd, pair, monke
     monkeypatch.delenv("CLAUDECODE")
     assert memd("judge", pair[1], pair[0], "supersedes").status == 0
     assert "the user gave no reason" in memd("why", pair[0]).out
-    ran = memd("judge", pair[1], "999999", "supersedes")
-    assert "#999999" in ran.err
 
 
 def test_judge_without_ids_lists_what_waits_to_be_judged(memd, noted):
@@ -430,12 +383,6 @@ def test_judge_without_ids_lists_what_waits_to_be_judged(memd, noted):
     assert [one["id"] for one in memd("judge", "--json").json["pairs"][0]] == [new, old]
     assert memd("judge", str(new), str(old), "compatible", "--reason", "two caches").status == 0
     assert f"#{old}" not in memd("judge").out
-
-
-def test_judge_with_one_id_asks_for_the_other(memd):
-    ran = memd("judge", "12")
-    assert ran.status != 0
-    assert "give two memories: `memd judge 12 RELATION OTHER`" in ran.err
 
 
 @pytest.mark.parametrize(

@@ -75,6 +75,14 @@ def visible_bodies(device):
     return sorted(body for (body,) in device.tx.execute(query))
 
 
+def settle(world):
+    """What each device shows once all have synced, which is the same."""
+    world.settle_all()
+    first, *others = [visible_bodies(device) for device in world.devices.values()]
+    assert others == [first] * len(others)
+    return first
+
+
 def body_of(device, uid):
     return device.tx.execute("SELECT body FROM summaries WHERE uid = ?", (uid,)).get
 
@@ -112,9 +120,7 @@ def test_a_value_that_was_replaced_elsewhere_stays_replaced_by_a_third_one():
     say(world, "desk", "Retry seven times")
     world.sync("desk")
     assert visible_bodies(world.devices["desk"]) == ["Retry seven times"]
-    world.settle_all()
-    for device in world.devices.values():
-        assert visible_bodies(device) == visible_bodies(world.one) == ["Retry seven times"]
+    assert settle(world) == visible_bodies(world.one) == ["Retry seven times"]
 
 
 @every_row("order", list(permutations(DEVICES)))
@@ -127,9 +133,7 @@ def test_the_last_of_three_values_holds_in_whatever_order_devices_hear_of_them(o
     for device in world.devices.values():
         assert visible_bodies(device) == ["Retry seven times"]
     say(world, order[0], "Retry nine times")
-    world.settle_all()
-    for device in world.devices.values():
-        assert visible_bodies(device) == ["Retry nine times"]
+    assert settle(world) == ["Retry nine times"]
 
 
 def test_a_value_said_again_without_knowing_of_another_holds_again():
@@ -138,9 +142,7 @@ def test_a_value_said_again_without_knowing_of_another_holds_again():
     world.settle_all()
     say(world, "laptop", "Retry five times")
     say(world, "desk", "Retry three times")
-    world.settle_all()
-    for device in world.devices.values():
-        assert visible_bodies(device) == visible_bodies(world.one) == ["Retry three times"]
+    assert settle(world) == visible_bodies(world.one) == ["Retry three times"]
 
 
 def test_a_lesser_voice_that_repeats_a_replaced_value_does_not_bring_it_back():
@@ -149,9 +151,7 @@ def test_a_lesser_voice_that_repeats_a_replaced_value_does_not_bring_it_back():
     world.settle_all()
     say(world, "laptop", "Retry five times")
     say(world, "desk", "Retry three times", by="agent")
-    world.settle_all()
-    for device in world.devices.values():
-        assert visible_bodies(device) == visible_bodies(world.one) == ["Retry five times"]
+    assert settle(world) == visible_bodies(world.one) == ["Retry five times"]
 
 
 def test_a_changed_value_without_a_topic_replaces_the_older_one_with_the_sync():
@@ -163,9 +163,7 @@ def test_a_changed_value_without_a_topic_replaces_the_older_one_with_the_sync():
     for name in ("desk", "laptop"):
         assert visible_bodies(world.devices[name]) == ["The port is 9090"]
     say(world, "desk", "The port is 7070", topic=None)
-    world.settle_all()
-    for device in world.devices.values():
-        assert visible_bodies(device) == visible_bodies(world.one) == ["The port is 7070"]
+    assert settle(world) == visible_bodies(world.one) == ["The port is 7070"]
 
 
 def test_the_middle_of_three_values_is_forgotten_and_the_first_stays_replaced():
@@ -179,9 +177,7 @@ def test_the_middle_of_three_values_is_forgotten_and_the_first_stays_replaced():
         if body == "Retry five times"
     )
     assert world.do("desk", lambda vault: vault.forget(number_of(vault, middle)))
-    world.settle_all()
-    for device in world.devices.values():
-        assert visible_bodies(device) == ["Retry seven times"]
+    assert settle(world) == ["Retry seven times"]
 
 
 # ── Any history ──────────────────────────────────────────────────────────────────────────────────
@@ -267,9 +263,7 @@ def test_of_two_edits_of_one_memory_on_two_devices_the_last_one_stands(topic):
         world.sync(name)
     edit(world, "desk", "Bob answers the phone")
     edit(world, "laptop", "Kim answers the phone")
-    world.settle_all()
-    for device in world.devices.values():
-        assert visible_bodies(device) == ["Kim answers the phone"]
+    assert settle(world) == ["Kim answers the phone"]
 
 
 def test_forgetting_the_last_of_three_values_shows_the_second_and_never_the_first():
@@ -284,9 +278,7 @@ def test_forgetting_the_last_of_three_values_shows_the_second_and_never_the_firs
     (uid,) = visible(laptop)
     laptop.forget(number_of(laptop, uid))
     assert visible_bodies(laptop) == ["Retry five times"], "before any sync, too"
-    world.settle_all()
-    for device in world.devices.values():
-        assert visible_bodies(device) == ["Retry five times"]
+    assert settle(world) == ["Retry five times"]
 
 
 def test_an_edit_stands_where_the_version_that_it_words_anew_was_said_last():
@@ -307,6 +299,4 @@ def test_what_was_refused_to_an_agent_holds_if_the_user_had_said_it_elsewhere():
     say(world, "desk", "Retry three times")
     say(world, "laptop", "Retry five times")
     say(world, "desk", "Retry five times", by="agent")
-    world.settle_all()
-    for device in world.devices.values():
-        assert visible_bodies(device) == visible_bodies(world.one) == ["Retry five times"]
+    assert settle(world) == visible_bodies(world.one) == ["Retry five times"]
