@@ -19,25 +19,7 @@ def test_it_drops(pattern, path):
     assert ignored(path, pattern) == pattern
 
 
-@every_row(
-    ("pattern", "path"),
-    [
-        ("*.lock", "/p/lock.py"),
-        ("node_modules/", "/p/node_modules"),
-        ("/dist/", "/p/sub/dist/a.js"),
-        ("docs/*.txt", "/p/docs/sub/a.txt"),
-        ("docs/*.txt", "/elsewhere/docs/a.txt"),
-        ("file?.py", "/p/file/.py"),
-        ("file[0-9].py", "/p/filea.py"),
-        ("a*b", "/p/a/b"),
-        ("a*b*c", "/p/ab/c"),
-        ("*a*a*b", "/p/" + "a" * 250),
-        ("# a comment", "/p/# a comment"),
-        ("", "/p/a"),
-        ("/", "/p/a"),
-        ("build/", "/home/build/p/a.py"),
-    ],
-)
+@every_row(("pattern", "path"), TABLES["it_keeps"])
 def test_it_keeps(pattern, path):
     directory = "/home/build/p" if path.startswith("/home") else "/p"
     assert ignored(path, pattern, directory=directory) is None
