@@ -54,16 +54,6 @@ def test_an_index_is_fenced_dated_and_labelled_as_data():
     ]
 
 
-def test_a_hit_has_a_snippet_and_names_the_memory_that_it_replaces():
-    shown = page.format_hits(
-        "ledger", [line("We chose Redis", note="replaces #7", snippet="Three\nhosts.")]
-    )
-    assert shown.splitlines()[2:4] == [
-        "- #1 2026-11-18 decision, agent: We chose Redis (replaces #7)",
-        "  Three hosts.",
-    ]
-
-
 def test_a_hit_is_bounded():
     shown = page.format_hits("p", [line("t" * 900, note="n" * 900, snippet="s" * 9_000)])
     assert sum(page.utf16_length(one) + 1 for one in shown.splitlines()[2:4]) <= page.HIT_CHARACTERS
@@ -100,7 +90,7 @@ def test_text_cannot_look_like_the_end_of_the_fence(text):
     assert page.clean_text(text, 80).lower() == "‹/recalled memory>"
 
 
-@given(st.text(max_size=300), st.text(max_size=700), st.text(max_size=80))
+@given(st.text(max_size=60), st.text(max_size=90), st.text(max_size=20))
 def test_any_text_stays_text(title, snippet, project):
     shown = page.format_told_page(
         project, [ContextSection("Decisions", (line(title, note=snippet),))], 999
@@ -351,16 +341,9 @@ async def test_what_touches_the_files_of_this_branch_comes_before_what_is_newer(
 async def test_a_heading_names_a_day_only_if_lines_below_it_have_it(vault):
     """With ever more room, ever more of the old decisions stand below the few new ones."""
     for number in range(3):
-        vault.put(
-            f"Gate {number} opens at {number + 5}", kind=Kind.DECISION, days_ago=1, authority=HIS
-        )
+        states(vault, f"Gate {number} opens at {number + 5}", Kind.DECISION, days_ago=1)
     for number in range(30):
-        vault.put(
-            f"Gauge {number} is read by crew {number}",
-            kind=Kind.DECISION,
-            days_ago=9,
-            authority=HIS,
-        )
+        states(vault, f"Gauge {number} is read by crew {number}", Kind.DECISION, days_ago=9)
     named = set()
     for tokens in range(100, 700, 40):
         lines = ((await vault.build(tokens=tokens)).text or "").splitlines()
@@ -433,10 +416,7 @@ async def test_of_many_contradictions_of_an_agent_the_user_s_rule_stands_first_a
         for n in range(30)
     ]
     for number in against:
-        edge = links.NewEdge(
-            "summary", str(number), EdgeType.CONTRADICTS, "summary", str(rule), "rule", 1
-        )
-        vault.db.write_now(lambda tx, edge=edge: links.add_edges(tx, [edge]))
+        vault.contradicts(number, rule)
     shown = await vault.ids()
     assert shown[:2] == [rule, other]
     assert set(shown) & set(against)
@@ -445,10 +425,7 @@ async def test_of_many_contradictions_of_an_agent_the_user_s_rule_stands_first_a
 async def test_what_holds_everywhere_is_told_without_what_contradicts_it_in_another_project(vault):
     rule = vault.put("Invoices are rounded per line", kind=Kind.INSTRUCTION, project="global")
     other = vault.put("Invoices are rounded per total", kind=Kind.FACT, project="/another")
-    edge = links.NewEdge(
-        "summary", str(other), EdgeType.CONTRADICTS, "summary", str(rule), "rule", 1
-    )
-    vault.db.write_now(lambda tx: links.add_edges(tx, [edge]))
+    vault.contradicts(other, rule)
     assert "contradicted" not in (await vault.build()).text
     assert "contradicted" in (await vault.build(directory="/another")).text
 
@@ -483,10 +460,7 @@ async def test_what_contradicts_a_rule_that_a_file_says_is_not_told_alone(vault,
     rule = vault.put("Never run `git push --force`", **here)
     other = vault.put("Forced pushes are fine again", **here)
     vault.db.write_now(lambda tx: summaries.pin_summary(tx, rule, NOW, Authority.USER_HAND))
-    edge = links.NewEdge(
-        "summary", str(other), EdgeType.CONTRADICTS, "summary", str(rule), "rule", 1
-    )
-    vault.db.write_now(lambda tx: links.add_edges(tx, [edge]))
+    vault.contradicts(other, rule)
     assert not (await vault.build(directory=str(tmp_path))).shown
 
 
@@ -496,17 +470,10 @@ def says(vault, *prompts, session="before"):
 
 
 async def test_where_nothing_was_noted_the_user_s_own_sentences_stand_last_and_verbatim(vault):
-    says(
-        vault,
-        "The invoices must be rounded per line, never per total.",
-        "ok",
-        "/compact now please",
-    )
+    rule = "The invoices must be rounded per line, never per total."
+    says(vault, rule, "ok", "/compact now please")
     shown = (await vault.build()).text
-    assert (
-        f"{page.SAID_HEADING}:\n- “The invoices must be rounded per line, never per total.” ("
-        in shown
-    )
+    assert f"{page.SAID_HEADING}:\n- “{rule}” (" in shown
     assert "compact" not in shown
     assert "“ok”" not in shown
 
@@ -636,12 +603,8 @@ async def test_of_two_sentences_that_both_hold_none_is_told_instead_of_the_other
 async def test_a_sentence_ends_nothing_because_another_of_its_session_turned(vault):
     typed(vault, 9, "Only text messages of the agent show the agent's avatar and name.")
     typed(vault, 3, "Session details should not show any bootstrap messages of the agent.")
-    vault.happens(
-        EventKind.PROMPT,
-        NOW - 3 * DAY + 1,
-        "s3",
-        prompt="We have the new runners now, so the jobs take no longer than a minute.",
-    )
+    turned = "We have the new runners now, so the jobs take no longer than a minute."
+    vault.happens(EventKind.PROMPT, NOW - 3 * DAY + 1, "s3", prompt=turned)
     assert "perhaps instead of" not in (await vault.build()).text
 
 
@@ -712,16 +675,11 @@ def typed(vault, days_ago, text):
 
 async def test_what_may_hold_no_longer_stands_behind_what_the_user_said_of_it_since(vault):
     typed(vault, 9, "Attachments must never be larger than 5 MB.")
-    typed(
-        vault,
-        3,
-        "The lawyers send huge PDFs now. Attachments may be up to 25 MB, so lift the limit.",
-    )
+    later = "The lawyers send huge PDFs now. Attachments may be up to 25 MB, so lift the limit."
+    typed(vault, 3, later)
     shown = (await vault.build()).text
-    assert (
-        "- “The lawyers send huge PDFs now. Attachments may be up to 25 MB, so lift the limit.”"
-        " (2027-01-12), perhaps instead of “Attachments must never be larger than 5 MB.” (2027-01-06)"
-    ) in shown
+    before = "“Attachments must never be larger than 5 MB.” (2027-01-06)"
+    assert f"- “{later}” (2027-01-12), perhaps instead of {before}" in shown
     assert shown.count("lawyers") == 1
 
 
@@ -736,12 +694,8 @@ async def test_what_the_user_said_otherwise_since_is_told_in_the_place_of_what_h
 async def test_what_the_user_typed_and_a_note_of_the_same_words_are_one_line(vault):
     said = "We decided to send the readings over LoRaWAN because it reaches the valley."
     note = Note("The readings are sent over LoRaWAN.", said=said)
-    typed_id = vault.put(
-        "Send the readings over LoRaWAN because it reaches the valley",
-        f"User: “{said}”",
-        kind=Kind.DECISION,
-        authority=Authority.USER_PROMPT,
-    )
+    title = "Send the readings over LoRaWAN because it reaches the valley"
+    typed_id = vault.put(title, f"User: “{said}”", kind=Kind.DECISION, authority=HIS)
     other = Note("The valley has no mobile network.", said=said)
     ids = [
         vault.put(one.text, one.format(), kind=Kind.DECISION, authority=Authority.USER_TOLD)
@@ -751,12 +705,7 @@ async def test_what_the_user_typed_and_a_note_of_the_same_words_are_one_line(vau
 
 
 async def test_a_decision_is_told_with_what_its_speaker_said_of_it_since(vault):
-    vault.put(
-        "Mails are sent through Mailgun",
-        kind=Kind.DECISION,
-        days_ago=9,
-        authority=Authority.USER_PROMPT,
-    )
+    states(vault, "Mails are sent through Mailgun", Kind.DECISION)
     typed(vault, 3, "Mailgun suspended us again, so point the mailer at Postmark now.")
     shown = (await vault.build()).text
     assert (
@@ -808,9 +757,8 @@ async def test_a_task_is_told_with_the_words_that_it_was_done(vault):
 
 
 async def test_a_statement_is_told_with_the_later_one_that_gives_another_value(vault):
-    states(
-        vault, "The ferry is washed on Thursdays only, because the quay is free then", days_ago=9
-    )
+    older = "The ferry is washed on Thursdays only, because the quay is free then"
+    states(vault, older, days_ago=9)
     newer = states(vault, "The ferry is washed on Tuesdays, because the quay is let", days_ago=4)
     states(vault, "The dinghy is painted on Fridays", days_ago=3)
     shown = (await vault.build()).text
@@ -824,14 +772,6 @@ async def test_of_a_contradiction_of_the_user_with_himself_the_newest_comes_firs
     newer = states(vault, "Letters are written in Faroese again", days_ago=2)
     vault.contradicts(newer, older)
     assert await vault.ids() == [newer, older]
-
-
-async def test_no_number_of_a_lesser_voice_displaces_what_the_user_said(vault):
-    rule = vault.put("Never write to the ledger by hand", kind=Kind.INSTRUCTION, days_ago=400)
-    vault.db.write_now(lambda tx: summaries.pin_summary(tx, rule, NOW))
-    for n in range(60):
-        vault.put(f"Subject {n} is always written as {n * 7919}", kind=Kind.INSTRUCTION)
-    assert (await vault.ids())[0] == rule
 
 
 async def test_sixty_rules_forty_pins_thirty_contradictions_and_a_teammate_leave_the_user_s_rule_first(
@@ -853,9 +793,7 @@ async def test_sixty_rules_forty_pins_thirty_contradictions_and_a_teammate_leave
         set_columns(pinned, pinned_at=NOW, pinned_by=Authority.AGENT_CALL.code)
     for n in range(30):
         against = vault.put(f"Invoices are rounded per total of page {n * 7919}", kind=Kind.FACT)
-        ends = ("summary", str(against)), ("summary", str(rule))
-        edge = links.NewEdge(*ends[0], EdgeType.CONTRADICTS, *ends[1], "rule", 1)
-        vault.db.write_now(lambda tx, edge=edge: links.add_edges(tx, [edge]))
+        vault.contradicts(against, rule)
     for n in range(20):
         row = vault.put(f"Harbour {n} has the depth {n * 31}", kind=Kind.INSTRUCTION)
         set_columns(row, author="ada", authority=Authority.USER_HAND.code)
@@ -1122,7 +1060,7 @@ async def test_a_hit_from_a_search_names_the_memory_that_it_replaces(vault):
     old, new = vault.put("Sessions live in SQLite"), vault.put("Sessions live in Redis")
     supersede(vault.db, new, old)
     context = await vault.build("prompt", "sessions live redis")
-    assert f"Sessions live in Redis (replaces #{old})" in context.text
+    assert f" note, agent: Sessions live in Redis (replaces #{old})\n" in context.text
 
 
 async def test_to_be_shown_unasked_is_not_to_be_used(vault):
