@@ -42,22 +42,13 @@ def read_lines(*lines, reader=None, is_growing=False):
 
 
 def user(content, turn="p1", **fields):
-    return {
-        "type": "user",
-        "sessionId": "s",
-        "promptId": turn,
-        "message": {"content": content},
-        **fields,
-    }
+    said = {"type": "user", "sessionId": "s", "promptId": turn, "message": {"content": content}}
+    return said | fields
 
 
 def assistant(*blocks, why=None, **fields):
-    return {
-        "type": "assistant",
-        "sessionId": "s",
-        "message": {"content": list(blocks), "stop_reason": why},
-        **fields,
-    }
+    message = {"content": list(blocks), "stop_reason": why}
+    return {"type": "assistant", "sessionId": "s", "message": message} | fields
 
 
 def text(words):
@@ -326,30 +317,17 @@ def test_a_prompt_typed_while_the_agent_worked_stands_alone():
         queued(prompt=[{"type": "text", "text": "and no pytest"}]),
         queued(prompt="a task ended", commandMode="task-notification"),
         queued(prompt="a note", origin={"kind": "coordinator"}),
+        # Who sent it may be told in a word.
+        queued(prompt="and no mocks", origin="human"),
+        queued(prompt="another note", origin="coordinator"),
         queued(prompt="meta", isMeta=True),
         assistant(text("Done.")),
     )  # fmt: skip
     asides = [p for p in payloads if p["hook_event_name"] == "UserPromptSubmit"][1:]
-    assert [p["prompt"] for p in asides] == ["Use tabs", "and no pytest"]
+    assert [p["prompt"] for p in asides] == ["Use tabs", "and no pytest", "and no mocks"]
     assert all("prompt_id" not in p and p["uuid"] == "q1" for p in asides)
     assert payloads[-1]["prompt_id"] == "p1"
-    assert skipped["not conversation"] == 4
-
-
-def test_who_sent_a_queued_prompt_may_be_told_in_a_word():
-    def queued(prompt, origin):
-        about = {
-            "type": "queued_command",
-            "commandMode": "prompt",
-            "prompt": prompt,
-            "origin": origin,
-        }
-        return {"type": "attachment", "sessionId": "s", "attachment": about}
-
-    payloads, _ = read_lines(
-        user("Go"), queued("a note", "coordinator"), queued("Use tabs", "human")
-    )
-    assert [p["prompt"] for p in payloads] == ["Go", "Use tabs"]
+    assert skipped["not conversation"] == 5
 
 
 def test_a_refused_call_is_kept_with_what_the_user_said_instead():
