@@ -208,20 +208,6 @@ def test_a_dry_run_needs_no_daemon_and_an_import_does(alone, tmp_path):
     assert alone("import", "markdown", tmp_path / "n").status == 2
 
 
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        (["markdown"], "name a folder"),
-        (["markdown", "/no/such"], "there is no /no/such"),
-        (["claude-code", "--project", "x"], "transcripts have projects of their own"),
-    ],
-)
-def test_a_mistake_is_told_on_one_line(alone, arguments, message):
-    ran = alone("import", *arguments)
-    assert ran.status == 1
-    assert message in ran.err
-
-
 def test_the_help_names_every_source_and_its_default(alone):
     page = alone("import", "--help").out
     flat = " ".join(page.split())

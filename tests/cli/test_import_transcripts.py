@@ -165,6 +165,12 @@ def test_no_transcripts_are_no_error(alone, tmp_path, monkeypatch):
         (["/no/such"], "'/no/such' is neither a source nor a file"),
         ([os.devnull], "is neither a source nor a file"),
         ([__file__], "nor a file of `memd export`"),
+        ([], "name a source (claude-code, codex, "),
+        (["codex", "--all"], "--all takes neither a source nor --project"),
+        (["--all", "--project", "x"], "--all takes neither a source nor --project"),
+        (["markdown"], "name a folder"),
+        (["markdown", "/no/such"], "there is no /no/such"),
+        (["claude-code", "--project", "x"], "transcripts have projects of their own"),
     ],
 )
 def test_a_wrong_source_is_refused(alone, arguments, message):
@@ -211,20 +217,6 @@ def test_all_of_it_is_found_shown_and_imported_at_once(machine):
     ]  # fmt: skip
     assert [len(one["done"]) for one in again.json["imported"].values()] == [0, 0, 0, 0]
     machine.wait_for(lambda status: status["events"]["count"] == 27)
-
-
-@pytest.mark.parametrize(
-    ("arguments", "message"),
-    [
-        ([], "name a source (claude-code, codex, "),
-        (["codex", "--all"], "--all takes neither a source nor --project"),
-        (["--all", "--project", "x"], "--all takes neither a source nor --project"),
-    ],
-)
-def test_all_or_one_source_is_named(alone, arguments, message):
-    ran = alone("import", *arguments)
-    assert ran.status == 1
-    assert message in ran.err
 
 
 def test_a_file_that_an_older_memd_checked_off_is_read_again(machine, tmp_path):

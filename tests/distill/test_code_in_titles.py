@@ -13,42 +13,11 @@ from tests.tables import read_tables
 
 TABLES = read_tables("distill/code_in_titles")
 
-TEXT = """2**n seconds, at most 2**6
-src/**/*.tmp and f(*args, **kwargs) on each
-a/*/b/*/c
-*.tmp and *.log
-(*.tmp, *.log)
-rm *.o and build/*
-*/5 * * * * runs it
-*/*
-5*3*2
-(a)*(b)*(c)
-(a)*b + c*(d)
-e**(i*pi)**2
-*p = 5*(a+b)
-char* a, int* b
-(*a) and char* b
-void (*fn)(int *)
-count(*) and sum(*)
-^a*.*b*$
-__init__ and __main__
-_foo and bar_
-/** comment */
-`**bold**` stays
-``**`` and **kw
-{**a, **b}
-dict(**a)**
-~~/bin and ~~/lib
-2**$n and 3**$m
---exclude=*.log --include=*.py
-tests/**/test_*.py
-&*ptr and **ptr
-a**-1 + b**-1
-\\*not\\* this"""
+TEXT = TABLES["TEXT"]
 EMPHASIS = TABLES["EMPHASIS"]
 
 
-@pytest.mark.parametrize("text", TEXT.split("\n"))
+@pytest.mark.parametrize("text", TEXT)
 def test_signs_of_code_are_no_emphasis(text):
     assert strip_emphasis(text) == text
 

@@ -136,22 +136,16 @@ def test_the_last_of_three_values_holds_in_whatever_order_devices_hear_of_them(o
     assert settle(world) == ["Retry nine times"]
 
 
-def test_a_value_said_again_without_knowing_of_another_holds_again():
+@every_row(("by", "holds"), [("user", "Retry three times"), ("agent", "Retry five times")])
+def test_a_value_said_again_without_knowing_of_another_holds_again_unless_a_lesser_voice_says_it(
+    by, holds
+):
     world = World()
     say(world, "desk", "Retry three times")
     world.settle_all()
     say(world, "laptop", "Retry five times")
-    say(world, "desk", "Retry three times")
-    assert settle(world) == visible_bodies(world.one) == ["Retry three times"]
-
-
-def test_a_lesser_voice_that_repeats_a_replaced_value_does_not_bring_it_back():
-    world = World()
-    say(world, "desk", "Retry three times")
-    world.settle_all()
-    say(world, "laptop", "Retry five times")
-    say(world, "desk", "Retry three times", by="agent")
-    assert settle(world) == visible_bodies(world.one) == ["Retry five times"]
+    say(world, "desk", "Retry three times", by=by)
+    assert settle(world) == visible_bodies(world.one) == [holds]
 
 
 def test_a_changed_value_without_a_topic_replaces_the_older_one_with_the_sync():
