@@ -32,34 +32,21 @@ class IndexedVault:
         )
 
     def put(
-        self, title, body="", *, days_ago=0.0, kind=Kind.NOTE, session=None, project="/a", **more
+        self,
+        title,
+        body="",
+        *,
+        days_ago=0.0,
+        kind=Kind.NOTE,
+        session=None,
+        project="/a",
+        source="test",
+        episode=None,
+        **more,
     ):
         """Remember something that happened some days ago; its id."""
         at = NOW - int(days_ago * DAY)
-        draft = Draft(
-            "turn",
-            kind,
-            title,
-            body,
-            at,
-            "test",
-            (),
-            **{
-                k: v
-                for k, v in more.items()
-                if k
-                in {
-                    "tags",
-                    "files",
-                    "topic_key",
-                    "expires_at",
-                    "tier",
-                    "confidence",
-                    "quality",
-                    "authority",
-                }
-            },
-        )
+        draft = Draft("turn", kind, title, body, at, "test", (), **more)
 
         def write(tx):
             project_id = projects.ensure_project(tx, project, project.rpartition("/")[2], "", 1)
@@ -68,9 +55,7 @@ class IndexedVault:
                 session_id = projects.ensure_session(
                     tx, SessionRef("test", session), project_id, at
                 )
-            owner = summaries.SummaryOwner(
-                project_id, session_id, more.get("source", "test"), more.get("episode")
-            )
+            owner = summaries.SummaryOwner(project_id, session_id, source, episode)
             count = tx.execute("SELECT count(*) FROM summaries").get
             return summaries.put_summary(tx, f"u{count}", draft, owner, 1)[0]
 
