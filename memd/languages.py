@@ -132,7 +132,7 @@ def split_scripts(token: str) -> list[str]:
 
 def has_unspaced(text: str) -> bool:
     """Return whether a text has characters whose words are not found at spaces: Han, kana, Hangul, Thai."""
-    return _UNSPACED_RUN.search(text) is not None
+    return not text.isascii() and _UNSPACED_RUN.search(text) is not None
 
 
 def split_pairs(run: str) -> tuple[str, ...]:

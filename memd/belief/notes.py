@@ -32,7 +32,8 @@ _LABELS = f"(?:{'|'.join(_LABELS_OF.values())})"
 _PARTS = re.compile(rf"\n\n(?=(?:{_LABELS}: .*(?:\n|\Z))+\Z)")
 _PART = re.compile(rf"^({_LABELS}): (?:“(.*)”|(.*))$", re.MULTILINE)
 _FAKED = re.compile(rf"^(\s*)({_LABELS}):", re.MULTILINE)
-_CONTENT = re.compile(r"\n\n```json content\n(\{.*\})\n```\s*\Z")
+_CONTENT_BEGINS = "\n\n```json content\n"
+_CONTENT = re.compile(_CONTENT_BEGINS + r"(\{.*\})\n```\s*\Z")
 """Structured content at the end of a text: on one line, so that it cannot end its own fence."""
 _AS_QUOTED = "what is quoted"
 """In place of a sentence that is the quoted words."""
@@ -178,7 +179,7 @@ def add_content(text: str, content: Mapping[str, Any] | None) -> str:
 
 def read_content(body: str) -> dict[str, Any] | None:
     """The structured content of a memory; None if it has none."""
-    found = _CONTENT.search(split_note(body).text)
+    found = _CONTENT.search(split_note(body).text) if _CONTENT_BEGINS in body else None
     try:
         return json.loads(found[1]) if found else None
     except ValueError:  # redaction has replaced what a key or a number was
@@ -187,7 +188,7 @@ def read_content(body: str) -> dict[str, Any] | None:
 
 def drop_content(text: str) -> str:
     """The text without its structured content, which answers give beside it."""
-    return _CONTENT.sub("", text)
+    return _CONTENT.sub("", text) if _CONTENT_BEGINS in text else text
 
 
 def find_quotes(text: str) -> Iterator[str]:

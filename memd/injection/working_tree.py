@@ -21,6 +21,7 @@ from memd.belief.claims import parse_claims
 from memd.belief.compare import compare
 from memd.belief.turns import name_ended
 from memd.belief.values import describe_line, find_line
+from memd.caches import cached
 from memd.patterns import compile_lazily
 from memd.recall.types import Answer, Hit
 from memd.store import projects
@@ -75,6 +76,7 @@ _LOOKED_UP_MAX = 40
 """Names that are looked up at a time, and those among them of which the past is asked for."""
 _PAST_MAX = 6
 _KEPT_MAX = 4_000
+_TEXTS_CACHED = 256
 _MAIN_BRANCHES = ("origin/HEAD", "main", "master")
 _CHANGED_MAX = 500
 _changed: dict[tuple[str, Sequence[int]], Sequence[str]] = {}
@@ -125,8 +127,12 @@ class WorkingTree:
         """The directory that has the repository; None without one."""
         if not self.directory or not (here := Path(self.directory)).is_absolute():
             return None
-        above = (here, *here.parents)[:_DEPTH_MAX]
-        return next((at for at in above if _stat_file(f"{at}/.git") != (0, 0)), None)
+        at = str(here)
+        for _ in here.parts[:_DEPTH_MAX]:
+            if _stat_file(f"{at}/.git") != (0, 0):
+                return Path(at or "/")
+            at = at.rpartition("/")[0]
+        return None
 
     @cached_property
     def _state(self) -> Sequence[int]:
@@ -345,6 +351,7 @@ def _find_paths(text: str) -> Iterator[str]:
             yield name
 
 
+@cached(_TEXTS_CACHED)
 def _find_names(text: str) -> tuple[_Name, ...]:
     """The symbols, flags, versions and commands that a text names."""
     bare = _PATH.sub(" ", text)

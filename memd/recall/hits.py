@@ -307,7 +307,7 @@ def _answer_within(sentences: Sequence[str], wanted: frozenset[str], limit: int)
     if not sentences:
         return ""
     # Stemming is slow, and a word begins as its stem does, but for its last letter.
-    begins = tuple(term[: max(len(term) - 1, 2)] for term in wanted)
+    begins = tuple([term[:-1] if len(term) > 2 else term for term in wanted])  # noqa: PLR2004
     flat = [" ".join(sentence.split()) for sentence in sentences]
     are_plain = [one.isascii() or _FOREIGN.search(one) is None for one in flat]
     words = [
@@ -361,8 +361,7 @@ def _cut_around(sentence: str, found: Sequence[tuple[int, int, str]], limit: int
     for i, (start, _, _) in enumerate(found):
         while after < len(found) and found[after][1] <= start + reach:
             after += 1
-        count = len({stemmed for _, _, stemmed in found[i:after]})
-        if count > most:
+        if after - i > most and (count := len({word[2] for word in found[i:after]})) > most:
             most, first, last = count, start, found[after - 1][1]
     word_end = (sentence + " ").find(" ", last)
     last = word_end if word_end - first <= reach else max(sentence.rfind(" ", 0, last), first + 1)

@@ -7,6 +7,7 @@ from collections.abc import Container, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
 
+from memd.caches import cached
 from memd.languages import (
     HANGUL,
     LATIN_LANGUAGES,
@@ -19,6 +20,8 @@ from memd.languages import (
 )
 from memd.text import WORD, fold, is_stop_word, terms, without_elision, words
 
+_QUESTIONS_CACHED = 32
+"""Questions of which the words are kept: one search reads its own twice."""
 _SENTENCE_START = re.compile(r"(?:^|[.!?:]\s)[\s\"'`(¿¡]*$")
 _HANGUL_RUN = re.compile(f"[{HANGUL}]")
 _PREPOSITIONS = frozenset({"at", "by", "in", "off", "on", "out", "under"})
@@ -32,6 +35,8 @@ _ONE_SYLLABLE = 0.5
 """What a noun of one syllable, or the beginning of a verb, counts."""
 _PIECE_WORDS_MAX = 1.25
 """What a long piece of a run counts at most, in words."""
+_SIGNS = str.maketrans(dict.fromkeys("–—“”•…→", "/"))
+"""Signs that are no part of a word."""
 _WORD_LETTERS = (("\u3400", "\u9fff", 2), ("\u30a0", "\u30ff", 3), ("\u0e00", "\u17ff", 4))
 """First and last letter of a script without spaces, and about how many letters a word of it has."""
 
@@ -70,7 +75,8 @@ class QuestionWord:
         return 0.5 * sum(term in known for term in self.terms) / len(self.terms)
 
 
-def read_words(text: str) -> list[QuestionWord]:
+@cached(_QUESTIONS_CACHED)
+def read_words(text: str) -> Sequence[QuestionWord]:
     """The content words of a question, once each; all its words if it has no others."""
     matches = list(WORD.finditer(text))
     tokens = [match[0].lower() for match in matches]
@@ -88,8 +94,8 @@ def read_words(text: str) -> list[QuestionWord]:
         for word in _split_token(without_elision(match[0]), is_name=is_name):
             found.setdefault(fold(word.text), word)
     if len(found) == 1 and (phrase := _find_bare_phrase(text, content)):
-        return [replace(word, phrase=phrase) for word in found.values()]
-    return list(found.values())
+        return tuple(replace(word, phrase=phrase) for word in found.values())
+    return tuple(found.values())
 
 
 def _find_bare_phrase(text: str, content: Sequence[re.Match[str]]) -> str:
@@ -147,7 +153,7 @@ class ShownText:
     def _plain(self) -> tuple[str, str] | None:
         """The text with a space between its words, and the same folded letter by letter, where each stays one."""
         text = " ".join(self._text.split())
-        folded = text.replace("…", "/").lower()
+        folded = (text if text.isascii() else text.translate(_SIGNS)).lower()
         return (f"{text} ", folded) if folded.isascii() else None
 
     def _find_chunks(self, begin: str) -> Iterator[str]:
@@ -164,8 +170,7 @@ class ShownText:
 
     @cached_property
     def _words(self) -> frozenset[str]:
-        plain = self._plain
-        return frozenset(words(plain[1]) if plain else map(fold, words(self._text)))
+        return frozenset(map(fold, words(self._text)))
 
     @cached_property
     def _jamo(self) -> tuple[str, ...]:
@@ -191,7 +196,8 @@ class ShownText:
 
     def has_word(self, word: QuestionWord) -> bool:
         """Return whether a word, or all its parts, stand in the text in any English form."""
-        if fold(word.text) in self._words:
+        own = fold(word.text)
+        if any(own in map(fold, words(chunk)) for chunk in self._find_chunks(own)):
             return True
         # Stemming is slow, and a word has what its stem has but for the last letter.
         begins = {term[: max(len(term) - 1, 2)] for term in word.terms}

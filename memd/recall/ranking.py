@@ -292,7 +292,7 @@ def _rank_by_retriever(
 ) -> dict[str, RetrieverRanking]:
     """The retrievers' rankings in terms of candidate indexes."""
     summary_ids = index.columns.summary_id
-    places = {number: i for i, number in enumerate(summary_ids[rows].tolist())}
+    places = dict(zip(summary_ids[rows].tolist(), range(len(rows)), strict=True))
     results = {
         "topic": (found.topic, np.ones(len(found.topic))),
         "lexical": (found.lexical, found.lexical_worth(found.lexical)),
@@ -302,7 +302,7 @@ def _rank_by_retriever(
         results["learned"] = (beside.rows, beside.cosines)
     return {
         name: RetrieverRanking(
-            np.array([places[n] for n in summary_ids[own].tolist()], dtype=np.int64), scores
+            np.array([*map(places.get, summary_ids[own].tolist())], dtype=np.int64), scores
         )
         for name, (own, scores) in results.items()
         if len(own)

@@ -16,6 +16,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from memd.errors import VaultError
 from memd.index.columns import KIND_CODES
@@ -71,17 +72,16 @@ def search_index(tx: Connection, index: MemoryIndex, parsed: ParsedQuery) -> Ans
 def _answer_query(tx: Connection, query: IndexedQuery) -> Answer:
     index, parsed, question = query.index, query.parsed, query.parsed.question
     found, spaces = _ask_retrievers(tx, query)
-    candidates, relations, failed = _score_with_leading(tx, query, found)
+    candidates, in_order, relations, failed = _score_with_leading(tx, query, found)
     rows = candidates.rows
     counted = found.likelihood.find_terms(rows) if found.likelihood is not None else None
     coverage = compute_coverage(query, rows, counted)
     own_scores = candidates.scores_by_id()
-    in_order = retrievers.sort_rows(index, rows, candidates.scores)
     best_rows = rows[in_order]
     hidden = _count_hidden(query, found, best_rows[: parsed.k])
     near = retrievers.find_near_pairs(query, best_rows[: 2 * parsed.page_end])
     candidates = replace(candidates, coverage=coverage.shares)
-    place = {number: i for i, number in enumerate(candidates.ids)}
+    place = dict(zip(candidates.ids, range(len(rows)), strict=True))
     best = [candidates.ids[i] for i in in_order[: max(precedence.DEPTH, parsed.page_end)].tolist()]
     # What is told unasked has no time to read the texts.
     heads = {} if question.relevance_gate else summaries.summary_heads(tx, best)
@@ -165,14 +165,16 @@ def _trace(
 
 def _score_with_leading(
     tx: Connection, query: IndexedQuery, found: Retrieved
-) -> tuple[ScoredCandidates, Relations, str | None]:
-    """Score the candidates and what comes before one of them; also say why the vault could not be read, if so."""
+) -> tuple[ScoredCandidates, NDArray[np.intp], Relations, str | None]:
+    """Score the candidates and what comes before one of them, and sort them; also say why the vault could not be read, if so."""
     rows = ranking.collect_candidates(query, found)
     candidates, failed = _score(tx, query, found, rows)
     order = retrievers.sort_rows(query.index, rows, candidates.scores)
     depth = max(precedence.DEPTH, query.parsed.page_end)
     best = [candidates.ids[i] for i in order[:depth].tolist()]
     relations = precedence.read_relations(tx, query.parsed, best)
+    if not (relations.values.replaced or relations.against):
+        return candidates, order, relations, failed
     row_of = dict(zip(candidates.ids, rows.tolist(), strict=True))
     leading = relations.list_leading(
         # A memory may have set many values, and each asks for its terms.
@@ -183,7 +185,8 @@ def _score_with_leading(
     if len(brought := _find_rows(query, found, leading - set(candidates.ids))):
         rows = np.concatenate([rows, brought])
         candidates, failed = _score(tx, query, found, rows)
-    return candidates, relations, failed
+        order = retrievers.sort_rows(query.index, rows, candidates.scores)
+    return candidates, order, relations, failed
 
 
 def _drop_below(

@@ -22,7 +22,7 @@ from memd.belief.notes import describe_unproved
 from memd.errors import BadRequest, Broken, MemdError
 from memd.models import Authority, Summary
 from memd.recall.types import Answer
-from memd.text import UNSEEN
+from memd.text import MAYBE_UNSEEN, UNSEEN
 
 PARSE_ERROR = -32700
 INVALID_REQUEST = -32600
@@ -254,8 +254,8 @@ JsonObject = dict[str, Any]
 """A JSON object: the result of a call, or a part of one."""
 _SUMMARY_FIELDS = frozenset(field.name for field in fields(Summary))
 """What only a memory has, whatever the payload of an event beside it is."""
-_MAYBE_UNSEEN = re.compile(rf"\\[ubf]|{UNSEEN.pattern}")
-"""In JSON, which escapes controls."""
+_ESCAPES = (b"\\u", b"\\b", b"\\f")
+"""Of controls, in JSON."""
 
 
 def encode_json(value: object) -> bytes:
@@ -270,7 +270,7 @@ def encode_json(value: object) -> bytes:
 def encode_seen(result: JsonObject) -> tuple[JsonObject, bytes]:
     """A result and its JSON, both without the characters that are not seen, or that turn what is."""
     text = encode_json(result)
-    if not _MAYBE_UNSEEN.search(text.decode()):
+    if not any(map(text.count, _ESCAPES)) and not MAYBE_UNSEEN.search(text.decode()):
         return result, text  # most often: to look through all at once is quick
     result = _drop_unseen(result)
     return result, encode_json(result)

@@ -70,9 +70,9 @@ _CHANNELS = {"lexical": "keyword"}
 
 def count_bytes(value: object) -> int:
     """Bytes of the compact JSON."""
-    # Most texts are printable ASCII, which need not be encoded to be counted.
-    if isinstance(value, str) and value.isascii() and value.isprintable():
-        return len(value) + 2 + value.count('"') + value.count("\\")
+    # JSON escapes nothing else of what can be printed.
+    if isinstance(value, str) and value.isprintable():
+        return len(value.encode()) + 2 + value.count('"') + value.count("\\")
     return len(encode_json(value))
 
 
@@ -130,7 +130,7 @@ def drop_empty(**fields: Any) -> JsonObject:
     return {
         name: value
         for name, value in fields.items()
-        if value is not None and value is not False and value not in ("", [], {}, ())
+        if value or (value is not None and value is not False and value not in ("", [], {}, ()))
     }
 
 
