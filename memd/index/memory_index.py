@@ -500,13 +500,15 @@ class VectorMatrix:
         found = self._rows.products(query, wanted)
         return np.where(self._filled[wanted], found, np.float32(0))
 
-    def top(self, query: Floats, count: int, mask: Mask | None = None) -> tuple[Rows, Floats]:
+    def top(
+        self, query: Floats, count: int, mask: Mask | None = None, floor: float = -1.0
+    ) -> tuple[Rows, Floats]:
         """Find the `count` nearest rows that have a vector, and their cosines; `mask`, (n,), says which are visible.
 
-        Nearest first, of equal ones the lower row.
+        Nearest first, of equal ones the lower row. Rows with a lower cosine than `floor` may be left out.
         """
         seen = self._filled[: self.n] if mask is None else self._filled[: self.n] & mask
-        rows = self._rows.nearest(query, count, seen)
+        rows = self._rows.nearest(query, count, seen, floor)
         return _sort_nearest(rows, self._rows.products(query, rows), count)
 
 
@@ -553,7 +555,7 @@ class ExactVectors:
         """Return the product of each of these rows with each of them."""
         return self._vectors[rows] @ self._vectors[rows].T
 
-    def nearest(self, _query: Floats, _count: int, seen: Mask) -> Rows:
+    def nearest(self, _query: Floats, _count: int, seen: Mask, _floor: float = -1.0) -> Rows:
         """Return all visible rows: each is scored."""
         return np.flatnonzero(seen)
 

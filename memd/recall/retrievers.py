@@ -485,10 +485,10 @@ def weigh_by_rarity(query: IndexedQuery, vector: QueryVector) -> QueryVector:
 
 
 def search_vectors(
-    index: MemoryIndex, query: QueryVector, mask: Mask, pool: int
+    index: MemoryIndex, query: QueryVector, mask: Mask, pool: int, floor: float = -1.0
 ) -> tuple[Rows, Floats]:
-    """The rows nearest to a vector in its space, and their cosines."""
-    rows, cosines = index.matrices[query.space].top(query.vector, pool * 4, mask)
+    """The rows nearest to a vector in its space, and their cosines; those with a lower one than `floor` may be left out."""
+    rows, cosines = index.matrices[query.space].top(query.vector, pool * 4, mask, floor)
     return np.asarray(rows, dtype=np.int64), np.asarray(cosines, dtype=np.float64)
 
 
@@ -496,8 +496,9 @@ def find_nearest(
     query: IndexedQuery, vector: QueryVector, mask: Mask, pool: int
 ) -> tuple[Rows, Floats]:
     """The nearest row of each of the nearest summaries above the profile's floor, and its cosine."""
-    rows, cosines = search_vectors(query.index, vector, mask, pool)
-    near = (cosines >= query.parsed.profile.cosine_floor) & (cosines != 0.0)
+    floor = query.parsed.profile.cosine_floor
+    rows, cosines = search_vectors(query.index, vector, mask, pool, floor)
+    near = (cosines >= floor) & (cosines != 0.0)
     return nearest_summaries(query.index, rows[near], cosines[near], pool)
 
 

@@ -128,12 +128,18 @@ def test_codes_find_nearly_all_that_an_exact_search_finds_in_the_hashing_space(r
     )
     exact.append(vectors)
     coded.append(vectors)
-    found = []
+    found, fewer = [], []
     for query in HashingEmbedder().embed([" ".join(text.split()[:10]) for text in texts[::400]]):
         least = exact.top(query, 50)[1][-1]
         true = exact.cosines(query)[coded.top(query, 50)[0]]
         found.append(np.count_nonzero(true >= least - 1e-4) / 50)
+        cosines = coded.cosines(query)
+        floor = float(np.sort(cosines)[-20])
+        above = coded._rows.nearest(query, 50, np.ones(10_000, np.bool_), floor)
+        assert set(np.flatnonzero(cosines >= floor)) <= set(above.tolist())
+        fewer.append(len(above) < len(coded._rows.nearest(query, 50, np.ones(10_000, np.bool_))))
     assert np.mean(found) >= 0.99
+    assert np.mean(fewer) >= 0.9
 
 
 @pytest.mark.parametrize("exact_max", [1_000, 10], ids=["exact", "coded"])
