@@ -500,7 +500,7 @@ def read_place(quote: str, root: str) -> FileLine | None:
 
 def find_line(body: str) -> FileLine | None:
     """The line that a memory rests on; None if it rests on none."""
-    match = _WRITTEN.fullmatch(split_note(body).line)
+    match = _WRITTEN.fullmatch(split_note(body).line) if "\nLine: " in body else None
     return FileLine(match[1], int(match[2]), match[3]) if match else None
 
 

@@ -7,6 +7,7 @@ file beside it. Names of other programs are never in the tree, and so never gone
 not answer in time, nothing is marked.
 """
 
+import operator
 import os
 import re
 import subprocess
@@ -43,12 +44,12 @@ _NO_FILE = re.compile(
 _HOST = re.compile(r"(?:[\w-]+\.)+(?:com|org|net|io|dev|example)/", re.IGNORECASE)
 _CODE_SPAN = compile_lazily(r"`([^`\n]+)`")
 _NAMES = (
-    compile_lazily(r"(?<![\w./-])(?:\w+(?:\.|::))*([A-Za-z]\w*_\w+|[a-z]+[A-Z]\w*|[A-Z]\w*[a-z][A-Z]\w*)(?![\w/-])"),
-    compile_lazily(r"(?<![\w./-])(?:\w+(?:\.|::))*([A-Za-z_]\w{2,})\(\)"),
-    compile_lazily(r"(?<![\w-])--([a-z][\w-]{2,})"),
-    compile_lazily(r"(?<![\w.])v?(\d+\.\d+\.\d+(?:[-+][\w.]+)?)(?![\w.])"),
+    ("", compile_lazily(r"(?<![\w./-])(?:\w+(?:\.|::))*([A-Za-z]\w*_\w+|[a-z]+[A-Z]\w*|[A-Z]\w*[a-z][A-Z]\w*)(?![\w/-])")),
+    ("()", compile_lazily(r"(?<![\w./-])(?:\w+(?:\.|::))*([A-Za-z_]\w{2,})\(\)")),
+    ("--", compile_lazily(r"(?<![\w-])--([a-z][\w-]{2,})")),
+    (".", compile_lazily(r"(?<![\w.])v?(\d+\.\d+\.\d+(?:[-+][\w.]+)?)(?![\w.])")),
 )  # fmt: skip
-"""A symbol with a sign of being one, a call, a flag, a full version."""
+"""What stands in every text that has one, and a symbol with a sign of being one, a call, a flag, a full version."""
 _SPAN_NAME = compile_lazily(r"[A-Za-z_]\w{3,}")
 """A word that is marked as code is a name, whatever it looks like."""
 _SCRIPT = compile_lazily(
@@ -338,11 +339,14 @@ def mark_gone(db: Database, answer: Answer) -> Answer:
             gone = tree.note_gone(one.title, one.at)
         return replace(hit, older_value=hit.older_value or gone) if gone else hit
 
-    return replace(answer, hits=tuple(map(mark, answer.hits)))
+    hits = tuple(map(mark, answer.hits))
+    return replace(answer, hits=hits) if any(map(operator.is_not, hits, answer.hits)) else answer
 
 
 def _find_paths(text: str) -> Iterator[str]:
     """The files of a project that a text names."""
+    if "." not in text:
+        return
     marked = {found for span in _CODE_SPAN.findall(text) for found in _PATH.findall(span)}
     for name in dict.fromkeys(_PATH.findall(text)):
         # Prose has names with dots that are no files: only what has a folder, or stands as code, is one.
@@ -354,10 +358,10 @@ def _find_paths(text: str) -> Iterator[str]:
 @cached(_TEXTS_CACHED)
 def _find_names(text: str) -> tuple[_Name, ...]:
     """The symbols, flags, versions and commands that a text names."""
-    bare = _PATH.sub(" ", text)
-    scripts = [found for found in _SCRIPT.findall(bare) if "`" in text]
-    spans = (span for span in _CODE_SPAN.findall(bare) if _SPAN_NAME.fullmatch(span))
-    found = (*(one for pattern in _NAMES for one in pattern.findall(bare)), *spans)
+    bare = _PATH.sub(" ", text) if "." in text else text
+    scripts = _SCRIPT.findall(bare) if "`" in text else []
+    spans = [span for span in _CODE_SPAN.findall(bare) if _SPAN_NAME.fullmatch(span)]
+    found = (*(one for sign, its in _NAMES if sign in bare for one in its.findall(bare)), *spans)
     named = (_Name(one, is_script=one in scripts) for one in (*found, *scripts))
     return tuple(dict.fromkeys(named))
 

@@ -435,9 +435,17 @@ def _find_words(
     found: list[tuple[int, int, str]] = []
     spaced, end = f"{sentence} ", 0
     for place in sorted(near):
-        if place >= end:
+        if place < end:
+            continue
+        before = lowered[place - 1] if place else " "
+        if is_plain and before != "." and not before.isalnum():
+            one = _TOKEN.match(lowered, place)  # a word begins here
+            if one and one[0].startswith(begins) and (stemmed := stem(one[0])) in wanted:
+                found.append((place, one.end(), stemmed))
+        else:
             start = max(sentence.rfind(" ", end, place) + 1, end)
             end = spaced.find(" ", place)
+            found = [word for word in found if word[0] < start]  # the others are told apart again
             for one in _TOKEN.finditer(lowered if is_plain else sentence, start, end):
                 token = one[0] if is_plain else fold(one[0])
                 if token.startswith(begins) and (stemmed := stem(token)) in wanted:

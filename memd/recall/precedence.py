@@ -43,6 +43,7 @@ _SAID_MAX = 3
 """Other memories that are named with one."""
 _SAME_MATTER_MIN = 0.5
 """The least share of what an older statement says that a newer one about the same matter has, too."""
+_TURNED_KINDS = CLAIM_KINDS | {Kind.TASK}
 _GAIN = 1e-3
 """How far the first stands above the other, as a share of the other's score."""
 
@@ -258,7 +259,7 @@ def _find_corrected(best: Sequence[SummaryHead]) -> list[tuple[int, int]]:
     stated = [
         StandingStatement(one.id, one.project_id, one.title, one.at, 0)
         for one in best
-        if one.kind in CLAIM_KINDS | {Kind.TASK}
+        if one.kind in _TURNED_KINDS
     ]
     return [(later, older) for older, later in find_corrections(stated).items()]
 

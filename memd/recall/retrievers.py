@@ -238,7 +238,7 @@ class VisibleRows:
 def find_visible_rows(index: MemoryIndex, question: Question) -> VisibleRows:
     """The question's filter as masks over all rows."""
     # A supersession may be younger than `as_of`: only the vault knows; see Filter.was_superseded.
-    wanted = replace(question.filter, now=_find_last_expiry(index, question.asked_at))
+    wanted = question.make_filter(_find_last_expiry(index, question.asked_at))
     context = wanted.context
     context_rows = _cache_value(
         index, ("context", context), lambda: ContextRows(index, context.mask(index.columns))

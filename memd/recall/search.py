@@ -223,6 +223,8 @@ def _sort_page(
     """Sort the page by descending score: repeats of a turn went to later pages, and move no further within one."""
     first, last = parsed.question.offset, parsed.page_end
     page = sorted(order.ids[first:last], key=lambda number: -scores[number])
+    if page == order.ids[first:last]:
+        return order
     return replace(order, ids=[*order.ids[:first], *page, *order.ids[last:]])
 
 

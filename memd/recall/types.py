@@ -123,10 +123,14 @@ class Question:
     @property
     def filter(self) -> Filter:
         """Return the filter for the memories that the question may see."""
+        return self.make_filter(self.asked_at)
+
+    def make_filter(self, now: int | None) -> Filter:
+        """The filter with what had expired at another time; None: nothing had."""
         return Filter(
             project_ids=self.project_ids,
             as_of=self.as_of,
-            now=self.asked_at,
+            now=now,
             include_superseded=self.include_superseded,
             kinds=self.kinds,
             session_id=self.session_id,

@@ -139,6 +139,7 @@ class _WeighedWord:
     others: frozenset[str]
     """Its stems by the rules of other languages, beside its own terms."""
     weight: float
+    is_unspaced: bool
 
 
 @dataclass(frozen=True, slots=True)
@@ -273,7 +274,7 @@ def _measure_coverage(
     count = 0.0
     for one in about:
         word = one.word
-        own = 0.0 if word.is_unspaced else word.share_of_terms(has)
+        own = 0.0 if one.is_unspaced else word.share_of_terms(has)
         if word.phrase and is_english and not shown.has_phrase(word.phrase):
             is_near = hit.cosine is not None and shown.has_phrase(one.folded)
             share = words = _PART_OF_PHRASE if is_near else 0.0
@@ -290,7 +291,7 @@ def _measure_coverage(
             words = _SCATTERED
         seen.append(share * _SCATTERED if is_scattered else share)
         shares[word.text] = share
-        count += words if word.is_unspaced or share >= _PRESENT else 0.0
+        count += words if one.is_unspaced or share >= _PRESENT else 0.0
     weights = [one.weight for one in about]
     total = sum(sorted(weights, reverse=True)[:QUESTION_WORDS_MAX])
     covered, visible = (
@@ -323,13 +324,14 @@ def _weigh_word(word: QuestionWord, evidence: Evidence, *, is_english: bool) -> 
     rarity = evidence.rarity
     others = evidence.spelt_as.get(word.terms[-1], frozenset()).difference(word.terms)
     known = [term for term in (*word.terms, *others) if term in rarity.known]
-    if word.is_unspaced:
+    is_unspaced = word.is_unspaced
+    if is_unspaced:
         weight = rarity.unknown * _RUN_RARITY * word.size
     elif known:
         weight = rarity.of(known)
     else:
         weight = rarity.unknown * (1.0 if word.is_name or is_english else _UNKNOWN_FORM)
-    return _WeighedWord(word, fold(word.text), others, weight)
+    return _WeighedWord(word, fold(word.text), others, weight, is_unspaced)
 
 
 def _is_known(one: _WeighedWord, evidence: Evidence) -> bool:

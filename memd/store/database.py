@@ -204,12 +204,14 @@ class Database:
 
     def _read_with(self, reader: Connection, work: Callable[[Connection], T]) -> T:
         try:
+            reader.execute("BEGIN")
+            try:
+                return work(reader)
+            finally:
+                reader.execute("ROLLBACK")
+        except Exception:
             with self._noting_failures(reader):
-                reader.execute("BEGIN")
-                try:
-                    return work(reader)
-                finally:
-                    reader.execute("ROLLBACK")
+                raise
         finally:
             self._readers.put(reader)
 
