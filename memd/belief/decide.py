@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from memd.belief.changes import ValueChange, find_replaced_order, find_value_change, says_turn
 from memd.belief.claims import Claims, parse_claims, parse_statement, statement_text
 from memd.belief.compare import Agreement, Comparison, Difference, compare, compare_claims
+from memd.belief.fidelity import tells_whole
 from memd.belief.moves import find_moved
 from memd.belief.notes import split_note
 from memd.belief.polarity import WORDS
@@ -271,7 +272,10 @@ def _is_opposed(comparison: Comparison) -> bool:
 
 
 def are_twins(one: tuple[str, str], other: tuple[str, str]) -> bool:
-    """Return whether two memories, (title, body), say the same, or one is a proved note of the words that the other has."""
+    """Return whether two memories, (title, body), say the same, or one is a proved note of the words that the other has.
+
+    A note in other words is one of a sentence that it quotes whole and tells whole.
+    """
     texts = [statement_text(*each) for each in (one, other)]
     if compare(*texts).is_equal:
         return True
@@ -281,6 +285,11 @@ def are_twins(one: tuple[str, str], other: tuple[str, str]) -> bool:
     quotes = [f" {normalised(quote or text)} " for quote, text in zip(said, texts, strict=True)]
     if not (quotes[0] in quotes[1] or quotes[1] in quotes[0]):
         return False
+    shorter, longer = sorted(map(len, quotes))
+    if not all(said) and shorter >= _TWINS_SHARED_MIN * longer:
+        text, sentence = texts if said[0] else reversed(texts)
+        if tells_whole(text, sentence):
+            return True
     mains = (WORDS["reason"].split(title, maxsplit=1)[0] for title, _ in (one, other))
     mine, theirs = (frozenset(content_stems(main)) for main in mains)
     return len(mine & theirs) >= _TWINS_SHARED_MIN * max(len(mine), len(theirs))

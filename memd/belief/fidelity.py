@@ -25,6 +25,9 @@ _IRREGULAR = {
     form: verb for verb, forms in WORDS.rows["irregular"].items() for form in forms.split()
 }
 _PERSONS = frozenset(("user", "agent"))
+_JOINTS = frozenset(words_of(WORDS.rows["rule words"]["followers"]))
+_JOINT = re.compile(r";|, a ")
+"""What joins statements; in Polish, Czech and Slovak “and” is “a” behind a comma."""
 _PERFECT = frozenset(("has", "have", "had", "been", "already", "done", "now"))
 _BEGINNING, _NAMED_WITHIN = 8, 4
 """Words of a sentence in which a supposition frames it, and of a note in which it names the user."""
@@ -33,6 +36,7 @@ _ALIKE = 0.3
 _NEAR = 3
 """Content words on either side that belong to a word."""
 _LEFT_OUT_MAX = 1 / 3
+_TOLD_SHARE = 0.6
 _NUMBER = re.compile(r"\d+")
 _COUNT_MAX = 2
 
@@ -71,6 +75,20 @@ def repeats(text: str, place: QuotedPlace) -> bool:
     ]
     told = set[str]().union(*(one for one in clauses if not one.isdisjoint(kept)))
     return bool(told) and len(told) - len(set(theirs)) <= _LEFT_OUT_MAX * len(told)
+
+
+def tells_whole(text: str, sentence: str) -> bool:
+    """Return whether a note says all of its sentence, in other words or a translation, as far as form tells."""
+    if is_english(text, "") == is_english(sentence, ""):
+        ours, theirs = (set(_list_content(words_of(side))) for side in (sentence, text))
+        return len(ours & theirs) >= _TOLD_SHARE * max(len(ours), len(theirs))
+    said, told = words_of(sentence), words_of(text)
+    joints, others = (
+        sum(one in _JOINTS for one in tokens) + len(_JOINT.findall(side))
+        for tokens, side in ((said, sentence), (told, text))
+    )
+    numbers, told_numbers = (set(_NUMBER.findall(side)) for side in (sentence, text))
+    return joints <= others and numbers <= told_numbers and len(said) <= 2 * len(told)
 
 
 def measure_note(

@@ -244,11 +244,14 @@ def find_equal(
 def find_twins(tx: Connection, memory: Summary) -> list[Summary]:
     """The live memories of its project that say the same as a memory: notes of the same words, or equal statements."""
     similar = find_similar(tx, (memory.project_id,), VALUE_KINDS, memory.title, memory.body)
+    beside = summaries.summaries_by_ids(tx, links.ids_of_same_events(tx, memory.id))
     mine = memory.title, memory.body
     return [
         one
-        for one in similar
+        for one in {one.id: one for one in (*similar, *beside.values())}.values()
         if one.id != memory.id
+        and one.kind in VALUE_KINDS
+        and one.superseded_by is None
         and holds_alike(one.tags, memory.tags)
         and are_twins(mine, (one.title, one.body))
     ]
@@ -275,6 +278,9 @@ def settle_changed_values(
             )  # fmt: skip
         elif hide(tx, newer_id, older_id, CHANGED_VALUE_RULE, decision.reason, now) is not None:
             hidden += [older_id] if newer_id == mine.id else []
+            older = next(one for one in (mine, *others) if one.id == older_id)
+            for twin in (one for one in find_twins(tx, older) if one.id != newer_id):
+                hide(tx, newer_id, twin.id, CHANGED_VALUE_RULE, decision.reason, now)
     return tuple(hidden)
 
 

@@ -31,6 +31,7 @@ from memd.belief.supersede import (
     find_equal,
     find_hiding,
     find_similar,
+    find_twins,
     hide,
     make_proof_edge,
     make_stood_edge,
@@ -258,7 +259,8 @@ class _MemoryWriter:
     def replace_named(self, result: RememberResult) -> RememberResult:
         """Let a memory that was written hide those that it says it replaces, as far as its speaker may."""
         wanted = [one for one in self.memory.replaces if one != result.id and result.id]
-        said = self._list_said_against(wanted)
+        said = self._add_twins(self._list_said_against(wanted), result.id)
+        wanted = self._add_twins(wanted, result.id)
         hidden = self._hide_all(result.id, said, SAID_AGAINST_RULE, "named, with his later words")
         named = [one for one in wanted if one not in said]
         hidden += self._hide_all(result.id, named, REPLACED_RULE, "named when it was remembered")
@@ -270,6 +272,12 @@ class _MemoryWriter:
         staying = tuple(one for one in live if one not in gone)
         outcome = "superseded" if hidden and result.outcome == "created" else result.outcome
         return replace(result, superseded=tuple(gone), staying=staying, outcome=outcome)
+
+    def _add_twins(self, ids: Sequence[int], besides: int) -> list[int]:
+        """Return these memories and those that say the same."""
+        known = summaries.summaries_by_ids(self.tx, ids)
+        twins = (twin.id for one in known.values() for twin in find_twins(self.tx, one))
+        return [one for one in dict.fromkeys((*ids, *twins)) if one != besides]
 
     def _list_said_against(self, wanted: Sequence[int]) -> list[int]:
         """List those of these memories of the user's that his later words, which prove the note, turn themselves."""

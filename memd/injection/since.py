@@ -7,9 +7,9 @@ prompt or a memory is new; what was found in them is told only if its prompt sti
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from memd.belief.decide import changes_sentence
+from memd.belief.decide import are_twins, changes_sentence
 from memd.belief.ending import QUOTED_MIN, rate_ending
-from memd.belief.notes import split_note
+from memd.belief.notes import show_said, split_note
 from memd.belief.rejections import find_replacing, read_replaced
 from memd.belief.standing import PREFIX
 from memd.distill.body import ASKED
@@ -106,7 +106,28 @@ def find_since(
     if new is not None and spoken.leave_rejected(tx, [new], one.project_id):
         return Since(new, is_otherwise=changes_sentence(one.title, new.text))
     other = find_later(one.title, at, stated.titles, stated.quoting)
-    return Since(newer=stated.memories[other.session_id]) if other else None
+    if other is not None:
+        return Since(newer=stated.memories[other.session_id])
+    twin = find_twin(one, stated.memories.values())
+    return find_since(tx, twin, said, stated) if twin else None
+
+
+def find_twin(
+    one: Summary | ContextCandidate, memories: Iterable[ContextCandidate]
+) -> ContextCandidate | None:
+    """Find the proved note of a sentence of the user's that a form keeps."""
+    if one.authority < Authority.USER_PROMPT or one.episode is None or show_said(one.body):
+        return None
+    return next(
+        (
+            note
+            for note in memories
+            if note.session_id == one.session_id
+            and show_said(note.body)
+            and are_twins((one.title, one.body), (note.title, note.body))
+        ),
+        None,
+    )
 
 
 def tell_since(

@@ -25,7 +25,7 @@ from memd.injection.choice import DAY_MS, CandidateChoice, CandidateGroup
 from memd.injection.later import read_later_words
 from memd.injection.learned import SAID_MAX, SaidSentence
 from memd.injection.moments import STARTS
-from memd.injection.since import STANDING_KINDS, is_followed, tell_since
+from memd.injection.since import STANDING_KINDS, find_twin, is_followed, tell_since
 from memd.injection.working_tree import NO_GUIDES, Guides
 from memd.models import GLOBAL_PROJECT, RULE_KINDS, Authority, Kind, Project, Session, Summary
 from memd.store import events, judgments, projects, session_context, usage
@@ -472,6 +472,10 @@ def _read_caveats(
     # What is pinned stays, and what contradicts each other is told together.
     free = [one for one in candidates.values() if not (one.is_pinned or one.contradicted_by)]
     outdated = find_outdated_cards(free) | {one.older_id: str(one) for one in values if one.is_only}
+    gone = [one for one in candidates.values() if one.id in outdated]
+    outdated |= {
+        one.id: outdated[note.id] for one in candidates.values() if (note := find_twin(one, gone))
+    }
     corrected = find_corrections(_list_statements(candidates.values()))
     against = judgments.visible_contradictions(tx, ids, here.project_ids)
     standings = judgments.standings_of(tx, {*against, *chain.from_iterable(against.values())})

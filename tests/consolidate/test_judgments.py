@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.belief.notes import Note
+from memd.belief.notes import Note, Proof
 from memd.consolidate import judgments, runs
 from memd.consolidate.judgments import SEPARATING_RELATIONS, NewJudgment, explain_refusal
+from memd.consolidate.remember import NewMemory, remember
 from memd.errors import BadRequest, UnknownId
 from memd.models import HIDING_RELATIONS, Authority, EdgeType, Kind, Stance
 from memd.store import judgments as store_judgments
@@ -110,6 +111,49 @@ def test_an_agents_judgment_takes_no_twin_along_that_is_the_users_word(vault, ju
     typed, note, other, new = twins
     judge(new, "supersedes", note, who="agent")
     assert vault.live() == [typed, other, new]
+
+
+WHOLE = ("Ab sofort lagern wir den Käse immer im Keller.", "Cheese is always stored in the cellar")
+
+
+@pytest.mark.parametrize(
+    ("said", "text", "is_twin"),
+    [
+        (*WHOLE, True),
+        ("Od dziś mleko z gór wozi wyłącznie Jurek.", "Only Jurek drives the mountain milk", True),
+        ("Sera pilnuje Hania, a mleka Jurek.", "Hania looks after the cheese", False),
+        ("Ab sofort backt Anna das Brot und Tom die Torten.", "Anna bakes the bread", False),
+    ],
+)
+def test_a_sentence_falls_with_the_note_that_quotes_and_tells_it_whole_in_another_language(
+    vault, judge, said, text, is_twin
+):
+    prompt = vault.event(said)
+    typed = vault.put(f"User: “{said}”", title=said, authority=Authority.USER_PROMPT)
+    note = vault.put(Note(text, said=said, proved="2026-11-25T09:15Z on desk").format(), title=text)
+    new = vault.put("Nothing of it holds any more.", authority=Authority.USER_HAND)
+    for number in (typed, note):
+        vault.derives(number, prompt)
+    judge(new, "supersedes", note)
+    assert vault.live() == ([new] if is_twin else [typed, new])
+
+
+def test_what_a_note_says_it_replaces_takes_its_sentence_along(vault, clock):
+    said, text = WHOLE
+    prompt = vault.event(said)
+    typed = vault.put(f"User: “{said}”", title=said, authority=Authority.USER_TOLD)
+    note = vault.put(Note(text, said=said, proved="2026-11-25T09:15Z on desk").format(), title=text)
+    for number in (typed, note):
+        vault.derives(number, prompt)
+    later = NewMemory(
+        "Cheese is stored in the barn.",
+        project_key="/a",
+        authority=Authority.USER_TOLD,
+        proof=Proof(prompt, clock(), "The cheese moves to the barn."),
+        replaces=(note,),
+    )
+    told = vault.db.write_now(lambda tx: remember(tx, later, clock()))
+    assert told.superseded == (note, typed)
 
 
 def test_a_contradiction_shows_both_marks_both_and_lowers_both(vault, judge, pair):

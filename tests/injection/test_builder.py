@@ -704,6 +704,41 @@ async def test_what_the_user_typed_and_a_note_of_the_same_words_are_one_line(vau
     assert await vault.ids() == [typed_id, ids[1]]
 
 
+@pytest.mark.parametrize(
+    ("said", "text", "later"),
+    [
+        ("Ab jetzt lagern wir den Käse immer im Keller.", "Cheese is always stored in the cellar",
+         "Cheese is not stored in the cellar any more, the health office wants a cold room."),
+        ("Odtąd mleko z gór wozi wyłącznie Jurek.", "Only Jurek drives the mountain milk",
+         "The mountain milk is no longer driven by Jurek, a company does it now."),
+    ],
+)  # fmt: skip
+async def test_a_sentence_and_its_note_in_another_language_are_one_line_with_what_ended_the_note(
+    vault, said, text, later
+):
+    typed_id = vault.put(
+        said,
+        kind=Kind.DECISION,
+        authority=Authority.USER_PROMPT,
+        days_ago=9,
+        episode="e",
+        session="s9",
+    )
+    note = Note(text, said=said)
+    vault.put(
+        text,
+        note.format(),
+        kind=Kind.DECISION,
+        authority=Authority.USER_TOLD,
+        days_ago=9,
+        session="s9",
+    )
+    assert await vault.ids() == [typed_id]
+    typed(vault, 3, later)
+    (line,) = (one for one in (await vault.build()).text.splitlines() if f"#{typed_id} " in one)
+    assert f"since: “{later}”" in line
+
+
 async def test_a_decision_is_told_with_what_its_speaker_said_of_it_since(vault):
     states(vault, "Mails are sent through Mailgun", Kind.DECISION)
     typed(vault, 3, "Mailgun suspended us again, so point the mailer at Postmark now.")
