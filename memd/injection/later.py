@@ -42,6 +42,8 @@ on one matter. By the later words alone, from 0.5, of which a quarter was shared
 _OWN_MATTER, _RETRACTED_FAR_MIN = 2.0, 1.25
 """A next prompt of more matter than this, none of it the sentence's, takes that back only from these odds on: of 569 that did and were
 rated so 478 are told still, of six in three made-up histories that did not two."""
+_NEAR_MIN = 0.0
+"""From which odds a prompt takes back work in the files that it has edited again: of 222 turns of real people none reaches it."""
 _VERB_WEIGHT = 0.5
 """What a verb of orders, or a day, counts: it says what is done or when, not with what."""
 _CHARACTERS_MAX = 160
@@ -82,6 +84,11 @@ class LaterWords:
         """The next prompt after the one that said a sentence, as it begins, if that likely takes it back; None if not."""
         new = self.following.get((session_id or 0, at))
         return new and read_taken_back(text, new)
+
+    def find_next(self, session_id: int | None, at: int) -> SaidSentence | None:
+        """The first prompt of a session after a time."""
+        typed = (one for one, _ in self.prompts if one.session_id == session_id and one.at > at)
+        return min(typed, key=lambda one: one.at, default=None)
 
     def find_quoted(self, quote: str, session_id: int | None, at: int) -> SaidSentence | None:
         """The last prompt of a session until `at` that has a quote, from that quote on."""
@@ -124,15 +131,18 @@ class LaterWords:
         return replace(self, prompts=prompts, following=after)
 
 
-def read_taken_back(text: str, new: SaidSentence) -> SaidSentence | None:
-    """The beginning of the prompt after a sentence if it likely takes that back; None if not, or if it states something itself."""
+def read_taken_back(text: str, new: SaidSentence, *, is_near: bool = False) -> SaidSentence | None:
+    """The beginning of the prompt after a sentence if it likely takes that back; None if not, or if it states something itself.
+
+    `is_near`: it is known to be on the same matter.
+    """
     begin = read_beginning(new.text)
     states = any(map(read_sentence, read_own_sentences(new.text)[:1]))
     matter = name_matter(begin)
     is_of_another = sum(matter.values()) > _OWN_MATTER and name_matter(text).keys().isdisjoint(
         matter
     )
-    least = _RETRACTED_FAR_MIN if is_of_another else RETRACTED_MIN
+    least = _NEAR_MIN if is_near else _RETRACTED_FAR_MIN if is_of_another else RETRACTED_MIN
     is_taken_back = bool(begin) and not states and rate_retracted(text, begin) >= least
     return replace(new, text=one_line(begin, _CHARACTERS_MAX)) if is_taken_back else None
 

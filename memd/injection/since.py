@@ -4,8 +4,10 @@ A start reads it when it is built. For searches the words of a project's late pr
 prompt or a memory is new; what was found in them is told only if its prompt still says it.
 """
 
+import sys
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from itertools import chain
 
 from memd.belief.decide import are_twins, changes_sentence
 from memd.belief.ending import QUOTED_MIN, rate_ending
@@ -15,11 +17,12 @@ from memd.belief.standing import PREFIX
 from memd.distill.body import ASKED
 from memd.injection import spoken
 from memd.injection.choice import CandidateGroup, is_told_by_his_words
-from memd.injection.later import LaterWords, find_later, read_later_words
+from memd.injection.later import LaterWords, find_later, read_later_words, read_taken_back
 from memd.injection.learned import SaidSentence
+from memd.injection.lines import OUTCOME_KINDS
 from memd.models import Authority, Kind, Summary
 from memd.recall.types import Answer, Hit, Why
-from memd.store import events, projects, reviews, session_context
+from memd.store import events, projects, reviews, session_context, summaries
 from memd.store.database import Connection, Database
 from memd.store.types import ContextCandidate
 from memd.text import one_line
@@ -27,6 +30,7 @@ from memd.text import one_line
 STANDING_KINDS = frozenset(
     {Kind.INSTRUCTION, Kind.PREFERENCE, Kind.DECISION, Kind.FACT, Kind.TASK, Kind.NOTE}
 )
+_TURN_KINDS = {*OUTCOME_KINDS, Kind.DISCOVERY}
 _PROJECTS_KEPT = 8
 _STATED_MAX = 200
 """Memories that are read of a kind."""
@@ -92,8 +96,10 @@ def find_since(
 ) -> Since | None:
     """Find what the user said since of the matter of a memory, or else stated, if that may put it out of force.
 
-    If he kept it in a review, only what came after that.
+    If he kept it in a review, only what came after that. Work ends only if its next prompt takes back what asked for it.
     """
+    if one.kind in OUTCOME_KINDS:
+        return find_undone(tx, one, said)
     at = reviews.read_stated_at(tx, one.id, one.at)
     new = spoken.find_otherwise(SaidSentence(one.title, at), said)
     new = new or find_later(one.title, at, said, is_task=one.kind is Kind.TASK)
@@ -110,6 +116,32 @@ def find_since(
         return Since(newer=stated.memories[other.session_id])
     twin = find_twin(one, stated.memories.values())
     return find_since(tx, twin, said, stated) if twin else None
+
+
+def find_undone(tx: Connection, one: Summary | ContextCandidate, said: LaterWords) -> Since | None:
+    """Find the prompt after a piece of work that takes back what asked for it, the surer if what it asks for edits the same files."""
+    asked, new = _read_asked(one), said.find_next(one.session_id, one.at)
+    taken = read_taken_back(asked, new, is_near=True) if new else None
+    if new is None or taken is None or read_taken_back(asked, new):
+        return Since(taken) if taken else None
+    following = said.find_next(new.session_id, new.at)
+    until = following.at if following else sys.maxsize
+    turns = summaries.session_summaries(tx, new.session_id, ("",), one.at)
+    mine = {file for other in turns if other.id == one.id for file in other.files}
+    edited = (other.files for other in turns if new.at <= other.at < until)
+    return None if mine.isdisjoint(chain.from_iterable(edited)) else Since(taken)
+
+
+def drop_undone(tx: Connection, group: CandidateGroup, said: LaterWords) -> CandidateGroup:
+    """Drop the work that the user's next prompt took back."""
+    kept = (one for one in group.candidates if one.is_pinned or not find_undone(tx, one, said))
+    return replace(group, candidates=tuple(kept))
+
+
+def _read_asked(one: Summary | ContextCandidate) -> str:
+    """The prompt on which a turn was worked, as its body has it; else its title."""
+    asked = one.body.partition(ASKED)[2].partition("\n")[0] if one.body.startswith(ASKED) else ""
+    return asked or one.title
 
 
 def find_twin(
@@ -207,7 +239,7 @@ class LaterReader:
         wanted = [
             hit.summary
             for hit in answer.hits
-            if is_plain(hit) and (hit.summary.kind is Kind.DISCOVERY or is_followed(hit.summary))
+            if is_plain(hit) and (hit.summary.kind in _TURN_KINDS or is_followed(hit.summary))
         ]
         told = self.find(tx, wanted, now, asking, may_read=may_read) if wanted else {}
         if not told:
@@ -340,8 +372,7 @@ def _find_kept(
 
 def _find_replacing(one: Summary, kept: _ProjectWords) -> Since | None:
     """Find what replaces the note of the same words as a turn that was talk."""
-    asked = one.body.partition(ASKED)[2].partition("\n")[0] if one.body.startswith(ASKED) else ""
-    newer_id = find_replacing(asked or one.title, one.at, kept.replaced)
+    newer_id = find_replacing(_read_asked(one), one.at, kept.replaced)
     newer = kept.stated.memories.get(newer_id or 0)
     return Since(newer=newer) if newer else None
 

@@ -25,7 +25,7 @@ from memd.injection.choice import DAY_MS, CandidateChoice, CandidateGroup
 from memd.injection.later import read_later_words
 from memd.injection.learned import SAID_MAX, SaidSentence
 from memd.injection.moments import STARTS
-from memd.injection.since import STANDING_KINDS, find_twin, is_followed, tell_since
+from memd.injection.since import STANDING_KINDS, drop_undone, find_twin, is_followed, tell_since
 from memd.injection.working_tree import NO_GUIDES, Guides
 from memd.models import GLOBAL_PROJECT, RULE_KINDS, Authority, Kind, Project, Session, Summary
 from memd.store import events, judgments, projects, session_context, usage
@@ -225,13 +225,14 @@ def read_candidates(
     late = _choose_said(tx, here, allowed, left_out, prompts, now) if prompts and room else ()
     own = _read_own_words(tx, here, allowed, moment, now) if moment in ("compact", "resume") else ()
     late, own = (tuple(one for one in some if not guides.say(one.text)) for some in (late, own))
-    stands = any(one.kind in STANDING_KINDS for group in allowed for one in group.candidates)
-    if is_first and here.project and (late or stands):
-        said = read_later_words(prompts or ())
+    said = read_later_words(prompts or ())
+    if is_first and here.project:
         allowed = tell_since(tx, here.project.id, said, allowed, now)
         late = spoken.follow_later(tx, late, said, here.project.id)[:room]
     allowed = tuple(
-        lines.drop_spoken(one, late) if one.name in (WORK_HEADING, DONE_HEADING) else one
+        lines.drop_spoken(drop_undone(tx, one, said), late)
+        if one.name in (WORK_HEADING, DONE_HEADING)
+        else one
         for one in allowed
     )
     return SessionCandidates(allowed, left_out, prompts, late, own)

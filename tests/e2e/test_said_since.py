@@ -7,6 +7,7 @@ import pytest
 from mcp import Client as ToolClient
 
 from memd.client import Client
+from tests.e2e.hooked_session import NUMBERS, Session
 from tests.e2e.test_judging import stdio_proxy
 
 
@@ -71,6 +72,27 @@ def test_what_says_otherwise_for_sure_is_named_so(says, since):
     assert since("at which degrees is the oven?") == [
         "he said otherwise since: “keep the oven at 180 degrees”"
     ]
+
+
+@pytest.mark.parametrize(
+    ("asked", "following", "is_told"),
+    [
+        ("paint the horses green", "no, brown again after all, green looks awful", True),
+        ("streich die Pferde grün", "nein, doch wieder braun, grün sieht furchtbar aus", True),
+        ("paint the horses green", "the horses get golden hooves too", False),
+    ],
+)
+def test_work_is_told_with_the_next_prompt_if_that_takes_it_back(
+    shared_daemon, place, since, asked, following, is_told
+):
+    session = Session(shared_daemon, f"undone{next(NUMBERS)}", place)
+    for prompt in (asked, following):
+        session.asks(prompt)
+        session.touches("carousel.py", tool="Edit")
+        session.ends("The carousel horses have the colour that was asked for.")
+    session.asks("what is left to do?")
+    told = [f"he said since: “{following}”"] if is_told else []
+    assert since("which colour have the carousel horses?")[:1] == told
 
 
 def test_each_hit_is_told_with_the_words_of_its_own_project(says, since, tmp_path):

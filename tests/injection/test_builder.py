@@ -739,6 +739,43 @@ async def test_a_sentence_and_its_note_in_another_language_are_one_line_with_wha
     assert f"since: “{later}”" in line
 
 
+@pytest.mark.parametrize(
+    ("asked", "following", "files", "is_told"),
+    [
+        ("print the labels in landscape", "no, labels in portrait after all", [], False),
+        ("druck die Etiketten quer", "doch nicht, lass sie hochkant", [], False),
+        ("print the labels in landscape", "no, portrait after all, the printer jams", ["labels.py"], False),
+        ("druck die Etiketten quer", "nein, Etiketten doch wieder hochkant", ["labels.py"], False),
+        ("druck die Etiketten quer", "nein, Etiketten doch wieder hochkant", ["hall.py"], True),
+        ("print the labels in landscape", "labels get a barcode too", ["labels.py"], True),
+        ("druck die Etiketten quer", "die Etiketten brauchen auch einen Strichcode", ["labels.py"], True),
+    ],
+)  # fmt: skip
+async def test_work_that_the_next_prompt_takes_back_is_not_told_as_done(
+    vault, asked, following, files, is_told
+):
+    typed(vault, 3, asked)
+    vault.put(
+        "The label printer is set up as asked",
+        f"Asked: {asked}\nAnswered: Done.\nFiles: labels.py",
+        kind=Kind.CHANGE,
+        session="s3",
+        days_ago=2.99,
+        files=("labels.py",),
+        episode="one",
+    )
+    vault.happens(EventKind.PROMPT, NOW - 2 * DAY, "s3", prompt=following)
+    vault.put(
+        "The conveyor starts at six",
+        kind=Kind.CHANGE,
+        session="s3",
+        days_ago=1.99,
+        files=files,
+        episode="two",
+    )
+    assert ("printer is set up" in (await vault.build()).text) is is_told
+
+
 async def test_a_decision_is_told_with_what_its_speaker_said_of_it_since(vault):
     states(vault, "Mails are sent through Mailgun", Kind.DECISION)
     typed(vault, 3, "Mailgun suspended us again, so point the mailer at Postmark now.")
