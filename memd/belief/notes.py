@@ -159,6 +159,14 @@ def split_note(body: str) -> Note:
     return Note(body[: match.start()], **parts)
 
 
+def show_upheld(body: str) -> str:
+    """The body of a note that its user upheld: what it quotes of him is what he said."""
+    if UNPROVED_MARK not in body:
+        return body
+    note = split_note(body)
+    return replace(note, said=note.heard or note.quoted, quoted="", heard="", refuted="").format()
+
+
 def describe_unproved(body: str, voice: Authority, *, is_pinned: bool) -> str:
     """Tell what to know of a note whose quoted words do not prove it: `he said “…”`, `not his word: …`; empty of anything else."""
     if UNPROVED_MARK not in body or is_pinned or voice >= Authority.USER_TOLD:

@@ -103,7 +103,8 @@ def _format_done(one: Mapping[str, Any]) -> str:
     hidden = one.get("hidden", ())
     others = ", ".join(f"#{number}" for number in hidden if number != one["id"])
     place = f" (#{one['global']})" if one.get("global") else ""
-    return f"#{one['id']} {_DONE[one['verdict']]}{place}" + (f"; so {others}" if others else "")
+    so = "it replaces" if one["verdict"] == "kept" else "so"
+    return f"#{one['id']} {_DONE[one['verdict']]}{place}" + (f"; {so} {others}" if others else "")
 
 
 def run_enforce(

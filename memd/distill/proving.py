@@ -17,6 +17,7 @@ from memd.belief.notes import (
     Unproved,
     mark_unproved,
     name_proof,
+    show_upheld,
     split_note,
 )
 from memd.belief.proof import Said, Spoken, SpokenRecord, is_taken_back, prove, refuse
@@ -287,11 +288,17 @@ def find_upheld(tx: Connection, titles: Mapping[int, str]) -> dict[int, Authorit
     return kept | dict.fromkeys(typed, Authority.USER_PROMPT)
 
 
-def uphold(tx: Connection, one: Summary | None) -> Summary | None:
-    """Return a memory as the user's word if he upheld it."""
-    if one is None or one.authority >= Authority.USER_TOLD:
-        return one
-    return replace(one, authority=find_upheld(tx, {one.id: one.title}).get(one.id, one.authority))
+def uphold(tx: Connection, memories: Iterable[Summary]) -> list[Summary]:
+    """Return these memories; those that the user upheld as his word, and the words that a note quotes of him as said."""
+    found = list(memories)
+    claimed = {one.id: one.title for one in found if one.authority < Authority.USER_TOLD}
+    upheld = find_upheld(tx, claimed) if claimed else {}
+    return [
+        replace(one, authority=upheld[one.id], body=show_upheld(one.body))
+        if one.id in upheld
+        else one
+        for one in found
+    ]
 
 
 def _is_typed(tx: Connection, number: int, title: str) -> bool:

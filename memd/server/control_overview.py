@@ -13,6 +13,7 @@ from memd.capture.redact import redact
 from memd.distill.edits import text_at
 from memd.distill.past_notes import SOURCE as PAST_SOURCE
 from memd.distill.past_notes import PastReader, Stretch, WrittenNote
+from memd.distill.proving import uphold
 from memd.distill.text import strip_injected
 from memd.errors import BadRequest
 from memd.injection import page
@@ -70,7 +71,8 @@ class OverviewControl:
             def list_newest(*kinds: Kind, pinned: bool = False) -> list[Summary]:
                 wanted = Filter(project_ids=ids, kinds=kinds, now=now)
                 choice = MemoryChoice(is_pinned=pinned)
-                return lists.read_in_order(tx, lists.newest_ids(tx, wanted, choice, NEWEST, limit))
+                found = lists.newest_ids(tx, wanted, choice, NEWEST, limit)
+                return uphold(tx, lists.read_in_order(tx, found))
 
             open_failures = session_context.open_failures(tx, ids, 0, now, limit)
             failed = sorted(open_failures, key=lambda one: -one.at)[:limit]
@@ -134,7 +136,7 @@ class OverviewControl:
         def read(tx: Connection) -> tuple[list[Summary], bool, dict[int, str]]:
             after = _read_cursor(request.after)
             found = lists.newest_ids(tx, wanted, choice, after, request.limit + 1)
-            page = lists.read_in_order(tx, found[: request.limit])
+            page = uphold(tx, lists.read_in_order(tx, found[: request.limit]))
             names = {one.id: one.name for one in projects.projects(tx)}
             return page, len(found) > request.limit, names
 

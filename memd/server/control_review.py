@@ -15,24 +15,28 @@ from memd.belief.notes import split_note
 from memd.belief.standing import describe_scope
 from memd.belief.supersede import find_equal
 from memd.capture.prepare import CaptureRequest
+from memd.consolidate import judgments as judging
 from memd.consolidate import runs
 from memd.consolidate.forget import require_memory
+from memd.consolidate.judgments import NewJudgment, explain_refusal
 from memd.consolidate.remember import NewMemory
+from memd.distill.proving import uphold
 from memd.errors import BadRequest
 from memd.injection.page import estimate_tokens
-from memd.models import GLOBAL_PROJECT, Authority, Kind, Project, Summary
+from memd.models import GLOBAL_PROJECT, Authority, Kind, Project, Stance, Summary
 from memd.recall.provenance import describe_making
 from memd.server import requests
 from memd.server.jsonrpc import JsonObject, to_plain
 from memd.server.scope import ALL, Caller, ControlCall
 from memd.server.service import MemoryService
-from memd.store import events, links, projects, reviews, summaries
+from memd.store import events, judgments, links, projects, reviews, summaries
 from memd.store.database import Connection
 from memd.store.reviews import Review
 
 GUARD = "memd/guard"
 _QUOTES_MAX = 3
 _CHANGES_MAX = 10
+_KEPT = "it was kept in a review"
 _TASTES = frozenset({Kind.PREFERENCE, Kind.INSTRUCTION, Kind.DECISION})
 """Kinds that may hold in every project, if they were noted in two."""
 _PROJECTS_MAX = 50
@@ -209,6 +213,7 @@ def _apply_verdict(tx: Connection, number: int, verdict: str, now: int) -> JsonO
     one = require_memory(tx, number)
     if verdict == "undo":
         said = rejections.take_back(tx, number)
+        _open_again(tx, number, now)
         return {"id": said.summary_id, "verdict": "undo", "was": said.verdict}
     if verdict == "reject":
         hidden = list(rejections.reject(tx, number, now))
@@ -219,7 +224,38 @@ def _apply_verdict(tx: Connection, number: int, verdict: str, now: int) -> JsonO
         )
     word: reviews.Verdict = "kept" if verdict == "keep" else "seen"
     reviews.put_review(tx, Review(number, word, now))
-    return {"id": number, "verdict": word}
+    hidden = _settle(tx, one, now) if word == "kept" else []
+    return {"id": number, "verdict": word, "hidden": hidden}
+
+
+def _settle(tx: Connection, one: Summary, now: int) -> list[int]:
+    """Let a memory that the user keeps replace what contradicts it, but no later word of his, and nothing that he kept, too.
+
+    Return what is hidden by it.
+    """
+    _open_again(tx, one.id, now)
+    against = judgments.visible_contradictions(tx, [one.id]).get(one.id, ())
+    hidden: list[int] = []
+    for other in uphold(tx, summaries.summaries_by_ids(tx, against).values()):
+        is_lesser = other.at <= one.at or other.authority < Authority.USER_TOLD
+        is_open = judgments.stance_between(tx, one.id, other.id) is None
+        has_stood = reviews.read_stated_at(tx, other.id, 0) > one.at
+        if (
+            is_open
+            and is_lesser
+            and not has_stood
+            and not explain_refusal(one, other, Stance.SUPERSEDES, 0)
+        ):
+            ruling = NewJudgment(one.id, other.id, Stance.SUPERSEDES, _KEPT, "user")
+            hidden += judging.apply_judgment(tx, ruling, now).hidden
+    return hidden
+
+
+def _open_again(tx: Connection, number: int, now: int) -> None:
+    """Undo what keeping a memory, or what contradicts it, settled."""
+    for one in judgments.judgments_of(tx, number):
+        if one.reason == _KEPT and one.undone_at is None:
+            judging.undo_judgment(tx, one.newer_id, one.older_id, Authority.USER_HAND, now)
 
 
 # ── What is shown of each ──────────────────────────────────────────────────────────────────────

@@ -7,6 +7,7 @@ import anyio.to_thread
 
 from memd.belief.values import asks_for_former
 from memd.distill.own_words import read_own_sentences
+from memd.distill.proving import uphold
 from memd.distill.text import asks_by_mark
 from memd.injection.later import is_same_matter, name_matter
 from memd.injection.learned import SaidSentence, is_told
@@ -117,6 +118,9 @@ async def look_beside(
         where = events.TurnFilter(
             question.project_ids, question.session_id, question.since, question.until
         )
+        upheld = uphold(tx, [hit.summary for hit in shown.hits])
+        hits = (replace(hit, summary=one) for hit, one in zip(shown.hits, upheld, strict=True))
+        shown = replace(shown, hits=tuple(hits))
         marked = later.mark_hits(tx, shown, question.now, asking or "", may_read=may_read)
         if marked is None:
             return None

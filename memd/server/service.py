@@ -274,7 +274,8 @@ class MemoryService:
         why = await explain_node(
             db, kind, node, depth=depth, project_ids=known, now=now, roots=roots
         )
-        why = await db.read(lambda tx: replace(why, summary=uphold(tx, why.summary)))
+        if (one := why.summary) is not None:
+            why = replace(why, summary=(await db.read(lambda tx: uphold(tx, [one])))[0])
         return await self.later.doubt(db, why, now, caller.session or "")
 
     async def get(self, request: requests.GetRequest, caller: Caller) -> WholeMemories:
@@ -285,7 +286,9 @@ class MemoryService:
             found, unknown = visible_memories(tx, request.ids, scope)
             if not found:
                 require_known(unknown)
-            memories = [found[one] for one in dict.fromkeys(request.ids) if one in found]
+            memories = uphold(
+                tx, (found[one] for one in dict.fromkeys(request.ids) if one in found)
+            )
             sessions = projects.sessions(tx, {m.session_id for m in memories if m.session_id})
             return WholeMemories(
                 tuple(memories),

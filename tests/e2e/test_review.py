@@ -302,3 +302,41 @@ def test_a_rule_with_a_long_command_is_told_whole(daemon):
     daemon.settle()
     start = json.loads(told(daemon, "c2", cwd=more["cwd"]))["hookSpecificOutput"]
     assert f"user: {rule}" in start["additionalContext"]
+
+
+@pytest.mark.parametrize(
+    "case",
+    [
+        ("Die Waage steht immer im Hof.", "Im Hof regnet es rein, die Waage kommt in die Halle.", "The scale stands in Ulm"),
+        ("Miód sprzedaje zawsze Ola.", "Ola wyjeżdża do Gdańska, miodem zajmie się Staszek.", "Honey is sold in Gdynia"),
+    ],
+)  # fmt: skip
+async def test_what_is_kept_replaces_what_it_contradicts_and_is_the_users_word_wherever_it_is_shown(
+    daemon, client, tmp_path, case
+):
+    (said, later, new), place = case, str(tmp_path)
+    for key, prompt in (("one", said), ("two", later)):
+        hook(daemon, "UserPromptSubmit", session_id=f"{place}{key}", cwd=place, prompt=prompt)
+        hook(daemon, "Stop", session_id=f"{place}{key}", cwd=place, last_assistant_message="Good.")
+    async with client(place) as agent:
+        ask = Asking(agent)
+        old = (await ask("mem_remember", text=said, kind="decision", quote=said))["id"]
+        noted = await ask("mem_remember", text=new, kind="decision", quote=later, replaces=[old])
+
+    def look(number):
+        with daemon.client() as asking:
+            return asking.call("memd/get", {"ids": [number], "directory": place})["memories"][0]
+
+    number = noted["id"]
+    assert look(number)["speaker"] == "agent"
+    assert "Said, but not surely that" in look(number)["body"]
+    assert f"it replaces #{old}" in command(daemon, "review", "--keep", str(number))
+    kept = look(number)
+    assert (kept["speaker"], kept.get("unproved")) == ("told", None)
+    assert kept["body"].endswith(f"Said: “{later}”")
+    start = told(daemon, f"{place}new", cwd=place)
+    assert f"#{number} " in start
+    assert f"#{old} " not in start
+    command(daemon, "review", "--undo", str(number))
+    assert look(old)["superseded_by"] is None
+    assert look(number)["speaker"] == "agent"
