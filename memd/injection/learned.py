@@ -37,6 +37,9 @@ _NUMBER = re.compile(r"\d+")
 _QUOTED = re.compile(f"{OPAQUE}+")
 _LACKS_POINT = re.compile(r"[:：]\W*$|^\W*…|…\W*$|….*…")
 """A sentence whose point stands below it, or that is mostly made of what it quotes."""
+_CLAUSE = re.compile(r"(?<=[,;:])\s+|(?<=[，、；：])")
+_CUT_WEIGHT = 9.0
+"""By so much a sentence is rated less of which only a part can be told: it comes after all others."""
 _LEAD_MIN = 3
 _QUOTE = re.compile('["“”«»„`]')
 _TOLD_SHARE = 0.6
@@ -110,14 +113,16 @@ def choose_said(
             continue
         own = read_own_sentences(prompt)
         for number, sentence in enumerate(own):
-            text = quote_own(sentence) + _read_after_colon(prompt, sentence)
+            whole = quote_own(sentence) + _read_after_colon(prompt, sentence)
+            text = _fit(whole)
             key = normalised(text)
             is_long = _CHARACTERS_MIN <= len(text) <= SAID_CHARACTERS_MAX
-            is_fit = is_long and not _LACKS_POINT.search(text)
+            is_fit = is_long and not _LACKS_POINT.search(whole)
             if not is_fit or key in rated:
                 continue
             likely = rate_sentence(text, number, len(own))
-            rating = likely - recency * math.log1p(len(rated)) if likely >= least else -math.inf
+            likely = likely - _CUT_WEIGHT * (text != whole) if likely >= least else -math.inf
+            rating = likely - recency * math.log1p(len(rated))
             rated[key] = rating, replace(one, text=text), own, number
     chosen: list[SaidSentence] = []
     for rating, one, spoken, number in sorted(rated.values(), key=lambda row: -row[0]):
@@ -133,6 +138,19 @@ def choose_said(
         ):
             chosen.append(one)
     return tuple(chosen)
+
+
+def _fit(text: str) -> str:
+    """The sentence, of one that is too long the longest run of its clauses that fits."""
+    if len(text) <= SAID_CHARACTERS_MAX:
+        return text
+    parts = _CLAUSE.split(text)
+    runs = (
+        f"{'… ' if first else ''}{' '.join(parts[first:end]).rstrip(',;: ')}{'' if end == len(parts) else ' …'}"
+        for first in range(len(parts))
+        for end in range(first + 1, len(parts) + 1)
+    )
+    return max((one for one in runs if len(one) <= SAID_CHARACTERS_MAX), key=len, default=text)
 
 
 def _read_after_colon(prompt: str, sentence: OwnSentence) -> str:

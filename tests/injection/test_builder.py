@@ -776,6 +776,34 @@ async def test_work_that_the_next_prompt_takes_back_is_not_told_as_done(
     assert ("printer is set up" in (await vault.build()).text) is is_told
 
 
+@pytest.mark.parametrize(
+    ("said", "told"),
+    [
+        (
+            (
+             "so I'm talking to you from the car and I hope that the recording arrives somehow, the kilns are "
+             "always fired on the night tariff and never while the school is open, whatever the schedule of the "
+             "potters says, and the rest we can look at once I'm back at my desk and have had a coffee"
+            ),
+            "the kilns are always fired on the night tariff and never while the school is open",
+        ),
+        (
+            (
+             "ich spreche dir das gerade auf dem Weg zum Bahnhof ein und hoffe, es kommt halbwegs an, die Öfen "
+             "laufen immer nur mit Nachtstrom und niemals während der Schulzeit, egal was im Plan der Töpfer steht, "
+             "und alles andere sehen wir uns an, wenn ich wieder am Schreibtisch sitze"
+            ),
+            "die Öfen laufen immer nur mit Nachtstrom und niemals während der Schulzeit",
+        ),
+    ],
+)  # fmt: skip
+async def test_of_a_sentence_that_is_too_long_to_be_told_its_clauses_are_told_that_fit(
+    vault, said, told
+):
+    typed(vault, 3, said)
+    assert told in (await vault.build()).text
+
+
 async def test_a_decision_is_told_with_what_its_speaker_said_of_it_since(vault):
     states(vault, "Mails are sent through Mailgun", Kind.DECISION)
     typed(vault, 3, "Mailgun suspended us again, so point the mailer at Postmark now.")
