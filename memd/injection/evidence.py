@@ -34,7 +34,7 @@ from memd.injection.moments import EndedCall, InjectionMoment
 from memd.injection.origins import shorten_name
 from memd.injection.prompt_gate import ERROR_FIELD, MATCHED_MIN, TURN_KINDS
 from memd.injection.start import SessionCandidates, SessionPlace, SessionState
-from memd.injection.working_tree import WorkingTree
+from memd.injection.working_tree import WorkingTree, drop_arguments
 from memd.models import EdgeType, Event, Kind, Summary
 from memd.patterns import compile_lazily
 from memd.store import events, links, session_context, summaries, usage
@@ -115,12 +115,17 @@ def find_rules(
 
 
 def drop_gone(found: SessionCandidates, tree: WorkingTree) -> SessionCandidates:
-    """Drop memories that name something that is gone from the working tree."""
+    """Drop memories that name something that is gone from the working tree.
+
+    What the command of a fix makes or removes is not there exactly when its failure comes again.
+    """
+
+    def is_there(one: ContextCandidate, group: CandidateGroup) -> bool:
+        is_fix = group.name == FIXED_HEADING
+        return not tree.note_gone(drop_arguments(one.title) if is_fix else one.title, one.at)
+
     groups = [
-        replace(
-            group,
-            candidates=tuple(c for c in group.candidates if not tree.note_gone(c.title, c.at)),
-        )
+        replace(group, candidates=tuple(c for c in group.candidates if is_there(c, group)))
         for group in found.groups
     ]
     return replace(found, groups=tuple(groups))

@@ -343,6 +343,16 @@ def mark_gone(db: Database, answer: Answer) -> Answer:
     return replace(answer, hits=hits) if any(map(operator.is_not, hits, answer.hits)) else answer
 
 
+def drop_arguments(text: str) -> str:
+    """Return a text without the files that its commands are given: a command may make or remove them."""
+
+    def drop(span: re.Match[str]) -> str:
+        program, blank, rest = span[0].partition(" ")
+        return program + blank + _PATH.sub("", rest)
+
+    return _CODE_SPAN.sub(drop, text)
+
+
 def _find_paths(text: str) -> Iterator[str]:
     """The files of a project that a text names."""
     if "." not in text:

@@ -1,6 +1,11 @@
 import pytest
 
-from memd.injection.evidence import make_key
+from memd.injection.choice import CandidateGroup
+from memd.injection.evidence import FIXED_HEADING, NOTED_HEADING, drop_gone, make_key
+from memd.injection.start import SessionCandidates
+from memd.injection.working_tree import WorkingTree
+from memd.models import Kind
+from memd.store.types import ContextCandidate
 
 
 @pytest.mark.parametrize(
@@ -20,3 +25,24 @@ def test_what_differs_from_run_to_run_is_not_the_error(one, other):
 @pytest.mark.parametrize("things", ["columns", "rows", "blobs", "gibbons"])
 def test_what_names_the_error_is_kept(things):
     assert make_key(f"ValueError: 3 {things}") != make_key(f"ValueError: 4 {things}")
+
+
+def told_titles(tree, heading, *titles):
+    cards = [ContextCandidate(n, 1, None, Kind.FIX, one, n, n) for n, one in enumerate(titles)]
+    found = SessionCandidates((CandidateGroup(heading, tuple(cards)),), ())
+    return [one.title for one in drop_gone(found, WorkingTree(str(tree))).groups[0].candidates]
+
+
+def test_a_fix_is_told_though_what_its_command_makes_is_not_there_and_no_fix_that_changed_what_is_gone(
+    tmp_path,
+):
+    (tmp_path / ".git").mkdir()
+    (tmp_path / "tools").mkdir()
+    (tmp_path / "tools/pack.py").write_text("x = 2\n")
+    made = (
+        "worked as `ninja out/boot.bin`",
+        "changed tools/pack.py; ran `rm -f web/app.js && yarn build`",
+    )
+    gone = ("changed tools/sign.py", "ran `./tools/sign.sh out/boot.bin`")
+    assert told_titles(tmp_path, FIXED_HEADING, *made, *gone) == list(made)
+    assert told_titles(tmp_path, NOTED_HEADING, *made) == []
