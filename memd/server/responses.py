@@ -433,6 +433,8 @@ class RememberResponse(ExactTypes):
     was strengthened) or revived (an older one holds again)."""
     project: str
     """Where it belongs."""
+    only_here: NotRequired[str]
+    """It was meant for every project: how it comes to hold there."""
     proved: NotRequired[str]
     """The user's words that make it his."""
     unproved: NotRequired[str]

@@ -22,9 +22,10 @@ from memd import __version__, log
 from memd.capture.clients import list_if_several
 from memd.errors import UNEXPECTED_ERRORS, BadRequest, MemdError
 from memd.injection.page import TOKEN_CHARACTERS
+from memd.models import GLOBAL_PROJECT
 from memd.server import jsonrpc, mcp_format, mcp_history, requests, responses
 from memd.server.jsonrpc import Call, JsonObject, encode_json, encode_seen
-from memd.server.scope import ALL, Caller
+from memd.server.scope import ALL, CURRENT, Caller
 from memd.server.service import MemoryService
 
 INSTRUCTIONS = """\
@@ -299,10 +300,17 @@ class ToolHandlers:
         return list_if_several(self._service.app.recaller.sources)
 
     async def _remember_text(self, request: requests.RememberRequest, caller: Caller) -> JsonObject:
+        # Nothing that the user said is lost because it was meant for everywhere.
+        stays = request.project == GLOBAL_PROJECT and not self._service.app.agents.other_projects
+        request = request.model_copy(update={"project": CURRENT}) if stays else request
         (stored,) = await self._service.remember([request], caller, "agent")
         read = await self._service.get(requests.GetRequest(ids=[stored.id], project=ALL), caller)
         project = read.project_names[read.memories[0].project_id]
-        return mcp_format.format_remembered(stored, project, self._clock())
+        told = mcp_format.format_remembered(stored, project, self._clock())
+        return told | ({"only_here": _ONLY_HERE} if stays else {})
+
+
+_ONLY_HERE = "ask the user to run `memd remember --project global …`: an agent remembers for its own project only"
 
 
 def _make_handler(

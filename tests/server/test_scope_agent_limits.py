@@ -24,7 +24,19 @@ def places(server, tmp_path):
     return here, there
 
 
-@pytest.mark.parametrize("project", ["global", "PATH", "there"])
+async def test_what_an_agent_notes_for_everywhere_is_kept_in_its_own_project(server, agent, places):
+    here, _ = places
+    note = {"text": "Answers are short", "quote": "Keep answers short", "project": "global"}
+    async with agent({"cwd": str(here)}) as client:
+        told = (await client.tool("mem_remember", note))["structuredContent"]
+        assert told["project"] == "here"
+        assert "`memd remember --project global" in told["only_here"]
+        told = (await client.tool("mem_remember", {"text": "a finding"}))["structuredContent"]
+        assert "only_here" not in told
+        assert [one.project_key for one in server.curator.memories] == [str(here)] * 2
+
+
+@pytest.mark.parametrize("project", ["PATH", "there"])
 async def test_an_agent_remembers_for_its_own_project_only(server, agent, places, project):
     here, there = places
     server.remember("something", project=str(there))
@@ -91,6 +103,7 @@ async def test_the_config_lets_agents_write_elsewhere(server, agent, places):
         reply = await client.tool("mem_remember", {"text": "tabs", "project": "global"})
         assert not reply.get("isError")
         assert server.curator.memories[0].project_key is None
+        assert "only_here" not in reply["structuredContent"]
         assert not (await client.tool("mem_pin", {"id": number, "project": "all"})).get("isError")
 
 
