@@ -59,6 +59,41 @@ async def test_the_same_check_or_a_wider_one_proves_a_fix(session, steps):
     assert await session.outcome() == "fixed"
 
 
+UNKNOWN = "traefik check --configFile=dynamic.yml"
+REFUSED = fails(UNKNOWN, "Exit code 1\nrouter cart@file: entrypoint websecur is not defined")
+EDITED = edits("dynamic.yml", "websecur", "websecure")
+SAME_LINE = [
+    case("a program that is in no table", REFUSED, EDITED, runs(UNKNOWN, "configuration is valid")),
+    case("that fails twice", REFUSED, edits("a.yml"), REFUSED, EDITED, runs(UNKNOWN)),
+    case("in a directory", fails("cd ops && varnishd -C -f shop.vcl", "Exit code 2\nExpected an action, got 'pas'"), edits("ops/shop.vcl"),
+         runs("cd ops && varnishd -C -f shop.vcl")),
+]  # fmt: skip
+BY_ITSELF = [
+    case("without a change", REFUSED, runs(UNKNOWN)),
+    case("with a change only before it failed last", REFUSED, EDITED, REFUSED, runs(UNKNOWN)),
+    case("by another line", REFUSED, EDITED, runs("traefik check --configFile=static.yml")),
+    case("whose status is thrown away", REFUSED, EDITED, runs(f"{UNKNOWN} | tail -1", "ok")),
+    case("that fetches", fails("curl -f localhost:8080/cart", "Exit code 7\ncurl: (7) could not connect"), EDITED, runs("curl -f localhost:8080/cart")),
+    case("that sends", fails("git push origin main", "Exit code 128\nthe remote end hung up"), EDITED, runs("git push origin main")),
+    case("that installs", fails("brew install traefik", "Exit code 1\ncould not resolve host"), EDITED, runs("brew install traefik")),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("steps", SAME_LINE)
+async def test_the_same_line_that_passes_after_an_edit_proves_a_fix_whatever_its_program(
+    session, steps
+):
+    await session.tell(ASKED, *steps, DONE)
+    assert await session.outcome() == "fixed"
+
+
+@pytest.mark.parametrize("steps", BY_ITSELF)
+async def test_what_may_have_come_right_by_itself_is_not_told(session, steps):
+    await session.tell(ASKED, *steps, DONE)
+    assert await session.outcome() == "closed"
+    assert not any("Error: " in one.body for one in await session.live())
+
+
 OTHER = [
     case("another test file", FAILS_TEST, edits(), runs("pytest tests/test_pay.py", PASSED)),
     case("a narrower run", fails("pytest", FAILED_ONE), edits(), runs("pytest tests/test_cart.py", PASSED)),

@@ -107,7 +107,7 @@ def find_chains(story: Story, disputes: Sequence[Dispute] = ()) -> list[FailureC
     waiting: list[_OpenCheck] = []
     chains: list[FailureChain] = []
     for command in story.commands:
-        if is_failing(command) and _can_teach(command):
+        if is_failing(command) and (_can_teach(command) or _passes_after_edit(story, command)):
             failed = list_failed(command)
             known = next((one for one in waiting if one.waiting == failed), None)
             if known:
@@ -132,6 +132,26 @@ def _can_teach(command: ShellCommand) -> bool:
         or _refused_to_start(command)
         or command_output.read_error(command.output).has_signature
     )
+
+
+def _passes_after_edit(story: Story, failed: ShellCommand) -> bool:
+    """Return whether the very same line passes later, and a file was edited since it failed last: that needs no known program.
+
+    What passes without an edit between, or only sends, moves or installs something, may have come right by itself.
+    """
+    programs = parse_line(failed.line, failed.directory)
+    if not failed.failed or all(map(checks.is_errand, programs)):
+        return False
+    last = failed
+    for run in story.commands:
+        is_same = (run.line, run.directory) == (failed.line, failed.directory)
+        if not is_same or _when(run) <= _when(failed):
+            continue
+        if is_failing(run):
+            last = run
+        elif read_proven(run):
+            return any(_when(last) < _when(edit) < _when(run) for edit in story.edits)
+    return False
 
 
 def list_failed(command: ShellCommand) -> set[Check]:

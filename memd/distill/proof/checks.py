@@ -88,11 +88,15 @@ def _read_commands(
 
 def _is_check(command: shell.SimpleCommand) -> bool:
     """Return whether a command tests, builds, lints or runs something."""
+    return not is_errand(command) and command_output.is_check(" ".join(command.words))
+
+
+def is_errand(command: shell.SimpleCommand) -> bool:
+    """Return whether a command moves, sends, prints or installs something, and so checks nothing."""
     name, *rest = strip_wrappers(command.words)[0]
     name = _name_tool(name)
     is_install = TOOLS.list_words("installs").intersection(rest[:1]) and name in read_grammars()
-    is_other = name in TOOLS.list_words("no checks") or is_install
-    return not is_other and command_output.is_check(" ".join(command.words))
+    return bool(is_install) or name in TOOLS.list_words("no checks")
 
 
 def _read_check(command: shell.SimpleCommand, state: tuple[str, ...]) -> Check:
