@@ -55,6 +55,7 @@ _FEELING, _NAMING = list_folded("feeling"), list_folded("naming")
 _BARE_NOES, _COMPARATIVES = list_folded("bare noes"), list_folded("comparatives")
 _BOUND_BY = frozenset({"than", "often", "frequently"})
 _SAYING_BASE = list_folded("base of saying")
+_SENDING, GIVERS, _SENT = map(list_folded, ("verbs of sending", "givers", "what is sent"))
 _TEXT_VERBS = list_folded("verbs of text")
 _EXCEPTING, _TELLING = list_folded("excepting"), list_folded("orders to tell")
 _MAY, _MUST, _SELDOM = map(list_folded, ("permissions", "duties", "seldom"))
@@ -137,7 +138,9 @@ def find_lost_frame(sentence: str, text: str, *, is_done: bool = False) -> str:
     if WORDS["put off"].search(sentence) and not (has_negation(text) or _is_due(text)):
         return "that it is not to be done yet"
     has_sign = WORDS["saying signs"].search(sentence) and not WORDS["saying signs"].search(text)
-    if has_sign or _is_said_by_others(tokens, told, about):
+    lead, colon, _ = sentence.partition(": ")
+    is_heard = bool(colon) and names_source(lead) and told.isdisjoint(_SAYING | _SOURCES | _SENDING)
+    if has_sign or is_heard or _is_said_by_others(tokens, told, about):
         return "that others say or want it"
     is_over = has_negation(text) and not has_negation(sentence)
     if _is_past(sentence, tokens) and not (_is_past(text, told) or is_over):
@@ -173,6 +176,19 @@ def _is_said_by_others(tokens: list[str], told: set[str], about: frozenset[str])
         else:
             continue
         if not told & (_SAYING | _SOURCES) and not named & about:
+            return True
+    return False
+
+
+def names_source(phrase: str) -> bool:
+    """Return whether what stands before a colon or above a text names who says or sends it, other than its speaker."""
+    tokens = [fold(word) for word in words(phrase)]
+    for at, token in enumerate(tokens):
+        is_verb = token in _SAYING | _SENDING or _says_of_others(tokens, at)
+        if at and is_verb and not _is_own_verb(tokens, at):
+            return True
+        is_sent = token in GIVERS and not _SENT.isdisjoint(tokens[max(at - 1, 0) : at])
+        if (token in _SOURCES or is_sent) and _FIRST_PERSON.isdisjoint(tokens[at + 1 : at + 2]):
             return True
     return False
 
