@@ -15,7 +15,7 @@ from memd.patterns import Table
 from memd.text import fold, is_stop_word, words
 
 _TABLE = Table("distill/orders.toml")
-_ALWAYS, _NEVER, _NOT, _STILL, _POLITE, _SUBJECTS, _HERE, _NOW = map(
+_ALWAYS, _NEVER, _NOT, _STILL, POLITE, _SUBJECTS, _HERE, _NOW = map(
     _TABLE.list_words, ("always", "never", "not", "still", "polite", "subjects", "here", "now")
 )
 _NO_THING = _TABLE.list_words("no thing")
@@ -144,7 +144,7 @@ def _tells(text: str) -> bool:
 def _split_tokens(sentence: str) -> list[str]:
     """The folded words without courtesies before them; `n'utilise` is two."""
     tokens = [part for one in words(sentence) for part in fold(one).replace("’", "'").split("'")]
-    at = next((n for n, one in enumerate(tokens) if one not in _POLITE), len(tokens))
+    at = next((n for n, one in enumerate(tokens) if one not in POLITE), len(tokens))
     return tokens[at:]
 
 

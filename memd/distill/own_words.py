@@ -7,6 +7,7 @@ left is split into sentences.
 """
 
 import enum
+import itertools
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
@@ -16,10 +17,11 @@ from memd.belief.later import TAKING_BACK_WITHIN, takes_back
 from memd.caches import cached
 from memd.distill import text as sentences
 from memd.distill import vetoes
-from memd.distill.orders import asks_to_keep
+from memd.distill.orders import POLITE, asks_to_keep
 from memd.distill.vetoes import BULLET, OPAQUE, SPEECH, Line
+from memd.languages import detect_text_languages, is_function_word
 from memd.patterns import compile_lazily
-from memd.text import find_emphasis, find_sentence_ends, first_word
+from memd.text import find_emphasis, find_sentence_ends, first_word, fold, is_stop_word, words
 
 BEHAVIOUR = SPEECH.list_words("behaviour")
 VERBS = BEHAVIOUR | SPEECH.list_words("conduct")
@@ -353,6 +355,15 @@ def _read_blocks(text: str, bare: str) -> list[list[Line]]:
 
 # ── Leads and sentences ───────────────────────────────────────────────────────────────────────────
 
+_JOINING = (
+    polarity.list_folded("adversatives")
+    | polarity.list_folded("interjections")
+    | POLITE
+    | {"so", "then", "now"}
+)
+_COUNTED = (
+    polarity.list_folded("nouns of talk") | {*polarity.WORDS.rows["numerals"]} | set("0123456789")
+)
 _COLON = compile_lazily(r":(?=\s|$)|：|\s[-–—](?=\s)")  # dashes as people type them
 
 
@@ -469,7 +480,8 @@ def _read_lead(sentence: OwnSentence) -> tuple[OwnSentence, _Follows]:
         lead = sentence.bare[sentence.start : match.start()].strip()
         after = sentence.bare[match.end() :]
         bare = sentences.strip_politeness(lead)
-        if not (any(map(SPEECH["own lead"].fullmatch, (lead, bare))) or asks_to_keep(bare)):
+        is_own = any(map(SPEECH["own lead"].fullmatch, (lead, bare))) or asks_to_keep(bare)
+        if not (is_own or (after.strip() and _only_opens(lead))):
             if sentence.lead or match.group() not in vetoes.COLONS:
                 break  # `Decision: batch size: 500`, or a dash inside a sentence
             end = match.start()
@@ -482,7 +494,9 @@ def _read_lead(sentence: OwnSentence) -> tuple[OwnSentence, _Follows]:
                 return sentence, _Follows.OWN
             if not after.strip():
                 return cut, _Follows.LIST
-            return cut, _Follows.OWN if _is_about_work(lead) else _Follows.BLOCK
+            if _is_about_work(lead):
+                return cut, _Follows.OWN
+            return (sentence, _Follows.OWN) if _names_nobody(bare, after) else (cut, _Follows.BLOCK)
         start = len(sentence.bare) - len(after.lstrip())
         sentence = replace(sentence, lead=sentence.lead or lead.lower(), start=start)
     return sentence, _Follows.OWN
@@ -492,6 +506,32 @@ def _is_about_work(lead: str) -> bool:
     """Return whether a lead orders or reports work, of which the colon gives a detail: `Added the limit: …`."""
     first = first_word(sentences.strip_politeness(lead))
     return not VERBS.isdisjoint((first, first.removesuffix("ed"), first.removesuffix("d")))
+
+
+def _only_opens(lead: str) -> bool:
+    """Return whether a lead has nothing but what opens a statement: `so`, `two things`, `wichtig`."""
+    is_counted = all(map(_COUNTED.__contains__, _read_lead_words(lead)))
+    return vetoes.is_own_label(lead) or (is_counted and bool(words(lead)))
+
+
+def _names_nobody(lead: str, after: str) -> bool:
+    """Return whether a lead names nobody who may say what stands behind it: it begins with a number or a function word.
+
+    In doubt it names somebody: so may one word or two that are no such words, `Jim`, and a noun with an article, `the vendor`.
+    """
+    tokens = _read_lead_words(lead)
+    is_heard = polarity.may_say(lead) or polarity.has_saying(after) or vetoes.is_reported(lead)
+    is_asked = sentences.is_question(lead) or vetoes.asks_about_text(lead)
+    if len(tokens) <= 1 or is_heard or is_asked or SPEECH["names text"].search(lead):
+        return False
+    languages = detect_text_languages(words(f"{lead} {after}".lower()))
+    is_small = is_stop_word(tokens[0]) or is_function_word(tokens[0], languages)
+    return is_small or tokens[0] in _COUNTED
+
+
+def _read_lead_words(lead: str) -> list[str]:
+    """The folded words of a lead without those that only join it to what was said."""
+    return list(itertools.dropwhile(_JOINING.__contains__, map(fold, words(lead))))
 
 
 def _introduces_text(lead: str) -> bool:

@@ -37,7 +37,7 @@ from memd.store.database import Connection, Database
 from memd.text import content_stems
 from memd.wakeup import AutoResetEvent
 
-RULES_VERSION = 35
+RULES_VERSION = 36
 """The rules that make memories of events. It grows with every release in which they change."""
 SESSION_EVENTS_MAX = 20_000
 """A session with more events is left as it is."""

@@ -73,6 +73,11 @@ def _count_labels(lines: list[Line]) -> int:
     return len(labels) if any(label not in _OWN_LABELS for label in labels) else 0
 
 
+def is_own_label(lead: str) -> bool:
+    """Return whether people set this before their own words: `important`, `Regel`."""
+    return lead.lower() in _OWN_LABELS
+
+
 def is_shown(line: str) -> bool:
     """Return whether all of a line is masked."""
     return not line.strip(OPAQUE + " \t")

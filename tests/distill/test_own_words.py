@@ -69,6 +69,30 @@ def test_of_a_message_that_asks_about_text_what_is_no_part_of_it_is_kept(message
     assert said(message) == own
 
 
+@every_row(
+    ("message", "own"),
+    [
+        ("Three things: never log mails. Keep it small.", ["never log mails.", "Keep it small."]),
+        ("Aber: nie am Freitag. Sonst gern.", ["nie am Freitag.", "Sonst gern."]),
+        ("Important: pas de tabs. Jamais.", ["pas de tabs.", "Jamais."]),
+        ("In the simulator: always a fixed seed. Thanks!", [
+            "In the simulator: always a fixed seed.", "Thanks!"]),
+        ("Bei Fehlern: immer die Datei nennen. Danke.", [
+            "Bei Fehlern: immer die Datei nennen.", "Danke."]),
+        ("We agreed: no ORM. Plain SQL only.", ["We agreed: no ORM.", "Plain SQL only."]),
+        # Here somebody, or a text, is named, or may be.
+        ("Our auditor: never log mails. Keep it small.", ["Our auditor"]),
+        ("Ole: nie am Freitag. Sonst gern.", ["Ole"]),
+        ("and Priya: no ORM. Plain SQL only.", ["and Priya"]),
+        ("In the changelog: always a date. Thanks!", ["In the changelog"]),
+        ("Mir hat Ole geschrieben: nie am Freitag. Sonst gern.", ["Mir hat Ole geschrieben"]),
+        ("She was plain: no ORM. Plain SQL only.", ["She was plain"]),
+    ],
+)  # fmt: skip
+def test_a_lead_that_names_nobody_ends_nothing(message, own):
+    assert said(message) == own
+
+
 @every_row("row", BELOW["typed"])
 def test_what_is_typed_below_output_or_code_is_the_user_s_own(row):
     assert row["words"] in " ".join(said(row["message"]))
