@@ -76,6 +76,7 @@ def read_own_sentences(message: str) -> tuple[OwnSentence, ...]:
     blocks = _read_blocks(text, bare)
     if _ESCAPED.search(prose) or vetoes.has_document_marks(bare, blocks):
         return ()
+    blocks = _read_blocks(text, _mask_below_head(bare))
     found: list[OwnSentence] = []
     follows = _Follows.OWN
     for number, block in enumerate(blocks):
@@ -158,9 +159,14 @@ def _split_paragraphs(text: str, masked: str) -> list[str]:
         at += len(line) + 1
     for number, line in enumerate(text.split("\n")):
         is_ended = not line.strip()
-        if vetoes.begins_data(shown[number]) or (
-            _shows_rest(parts[-1], is_ended=is_ended)
-            and not vetoes.is_shown(next(filter(str.strip, shown[number:]), "…"))
+        is_below = number > 0 and vetoes.heads_text(shown[number - 1])
+        if (
+            is_below
+            or vetoes.begins_data(shown[number])
+            or (
+                _shows_rest(parts[-1], is_ended=is_ended)
+                and not vetoes.is_shown(next(filter(str.strip, shown[number:]), "…"))
+            )
         ):
             break
         if is_ended or (vetoes.is_data(shown[number]) and not BULLET.match(shown[number])):
@@ -287,6 +293,16 @@ def _mask_outputs(text: str) -> str:
             lines[start + first : end] = [OPAQUE * len(one) for one in paragraph[first:]]
         start = end + 1
     return "\n".join(lines)
+
+
+def _mask_below_head(text: str) -> str:
+    """The text with all masked that stands below a line which says that somebody else wrote it."""
+    at = 0
+    for line in text.split("\n")[:-1]:
+        at += len(line) + 1
+        if vetoes.heads_text(line):
+            return _mask_parts(text, [(at, len(text))], keeps_lines=True)
+    return text
 
 
 def _mask_quotations(text: str) -> str:

@@ -10,11 +10,12 @@ import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+from memd.belief import polarity
 from memd.belief.later import begins_with_that, takes_back, withdraws
 from memd.belief.polarity import WORDS
 from memd.caches import cached
 from memd.patterns import Table, compile_lazily
-from memd.text import words
+from memd.text import is_stop_word, words
 
 SPEECH = Table("distill/speech.toml")
 OPAQUE = "\ue000"
@@ -35,6 +36,9 @@ _LABEL = compile_lazily(r"^\s*[\[(<*@]{0,2}([A-Za-z][\w .'-]{0,28}?)[\])>*]{0,2}
 _OWN_LABELS = SPEECH.list_words("own labels")
 _LABELS_OF_DATA_MIN = 2
 _HEADING_WORDS_MAX = 8
+_GIVER_WORDS_MAX = 3
+_OF = frozenset({"de", "da"})
+_ACTING = SPEECH.list_words("behaviour") | SPEECH.list_words("conduct")
 _WRAPPED_CHARACTERS_MIN = 50
 _WRAPPED_LINES_MIN = 2
 _PRINTED_LINES_MIN = 2
@@ -92,6 +96,37 @@ def is_heading(line: str) -> bool:
         and not line.endswith((*SENTENCE_STOP, ",", OPAQUE))
         and not BULLET.match(line)
     )
+
+
+def heads_text(line: str) -> bool:
+    """Return whether a line without a stop stands above another's text: `jim [09:12]`, `PROJ-7`, `got this from Jim`.
+
+    In doubt it does, unless it orders or tells of work.
+    """
+    line, tokens = line.strip(), words(line)
+    is_short = 0 < len(tokens) <= _HEADING_WORDS_MAX
+    if not is_short or line.endswith((*SENTENCE_STOP, ",")) or BULLET.match(line):
+        return False
+    if SPEECH["stamp"].fullmatch(line):
+        return not any(map(is_stop_word, tokens))
+    return polarity.names_source(line) or _ends_with_giver(tokens)
+
+
+def _ends_with_giver(tokens: list[str]) -> bool:
+    """Return whether the last words name from whom something comes: “from Jim”, “von Helge bekommen”, not “from now on”."""
+    first = tokens[0].lower()
+    forms = {first, *(first.removesuffix(one) for one in ("ed", "d", "ing"))}
+    if not forms.isdisjoint(_ACTING) or f"{first.removesuffix('ing')}e" in _ACTING:
+        return False
+    for at, token in enumerate(tokens[:-1]):
+        given = tokens[at + 1 :]
+        # Romance “de” stands before any noun, and before a name with a capital.
+        is_giver = token.lower() in polarity.GIVERS and (
+            token.lower() not in _OF or given[0][0].isupper()
+        )
+        if is_giver and len(given) <= _GIVER_WORDS_MAX:
+            return polarity.may_name(given)
+    return False
 
 
 def is_wrapped(block: list[Line]) -> bool:

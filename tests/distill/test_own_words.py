@@ -93,6 +93,40 @@ def test_a_lead_that_names_nobody_ends_nothing(message, own):
     assert said(message) == own
 
 
+@every_row(
+    ("head", "is_own"),
+    [
+        ("passing on this one from marek", False),
+        ("our accountant texted me", False),
+        ("Kommt von Ingrid aus Kiel", False),
+        ("Petra meint", False),
+        ("reçu de Jeanne", False),
+        ("OPS-9", False),
+        ("@marek", False),
+        ("Lena Berg, 14:05 Uhr", False),
+        ("r/selfhosted · 2d", False),
+        ("fresh start", True),
+        ("Zur Ablage", True),
+        ("OPS-9 is merged", True),
+        ("as I told you", True),
+        ("moving from Jest to Vitest", True),
+        ("Zurück von Postgres auf SQLite", True),
+        ("Règles de déploiement", True),
+        ("Standup at 09:30", True),
+        ("@src/loader.py", True),
+        ("from now on", True),
+    ],
+)
+def test_what_stands_below_a_line_that_names_who_wrote_it_is_nobody_s_own(head, is_own):
+    rule = "Never restart the broker by hand."
+    messages = [f"{head}\n\n{rule}", f"{head}\n{rule}"]
+    messages += [] if is_own else [f"Thanks!\n\n{head}\n\n{rule}"]
+    for message in messages:
+        typed = own_words.find_typed_paragraphs(message)
+        for shown in (said(message), typed):
+            assert is_own == (rule.rstrip(".") in " ".join(shown)), message
+
+
 @every_row("row", BELOW["typed"])
 def test_what_is_typed_below_output_or_code_is_the_user_s_own(row):
     assert row["words"] in " ".join(said(row["message"]))
