@@ -244,11 +244,13 @@ def find_equal(
 def find_twins(tx: Connection, memory: Summary) -> list[Summary]:
     """The live memories of its project that say the same as a memory: notes of the same words, or equal statements."""
     similar = find_similar(tx, (memory.project_id,), VALUE_KINDS, memory.title, memory.body)
-    beside = summaries.summaries_by_ids(tx, links.ids_of_same_events(tx, memory.id))
+    sources = links.sources_of(tx, memory.id)
+    beside = [number for event, _ in sources for number in links.derived_from(tx, event)]
+    known = {one.id: one for one in similar} | summaries.summaries_by_ids(tx, beside)
     mine = memory.title, memory.body
     return [
         one
-        for one in {one.id: one for one in (*similar, *beside.values())}.values()
+        for one in known.values()
         if one.id != memory.id
         and one.kind in VALUE_KINDS
         and one.superseded_by is None

@@ -150,16 +150,9 @@ def find_twin(
     """Find the proved note of a sentence of the user's that a form keeps."""
     if one.authority < Authority.USER_PROMPT or one.episode is None or show_said(one.body):
         return None
-    return next(
-        (
-            note
-            for note in memories
-            if note.session_id == one.session_id
-            and show_said(note.body)
-            and are_twins((one.title, one.body), (note.title, note.body))
-        ),
-        None,
-    )
+    notes = (n for n in memories if n.session_id == one.session_id and show_said(n.body))
+    mine = one.title, one.body
+    return next((note for note in notes if are_twins(mine, (note.title, note.body))), None)
 
 
 def tell_since(

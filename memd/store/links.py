@@ -220,17 +220,6 @@ def sources_of(tx: Connection, summary_id: int) -> list[tuple[int, str]]:
     return fetch_all(tx, sql, (str(summary_id),))
 
 
-def ids_of_same_events(tx: Connection, summary_id: int) -> list[int]:
-    """The ids of the other summaries that derive from an event from which this one does."""
-    sql = (
-        "SELECT DISTINCT CAST(theirs.from_id AS INTEGER) FROM edges mine CROSS JOIN edges theirs INDEXED BY edges_by_target"
-        " ON theirs.to_kind = 'event' AND theirs.to_id = mine.to_id AND theirs.type = 'derives_from'"
-        " AND theirs.from_kind = 'summary' AND theirs.from_id <> mine.from_id"
-        " WHERE mine.from_kind = 'summary' AND mine.from_id = ? AND mine.type = 'derives_from' AND mine.to_kind = 'event'"
-    )
-    return fetch_ids(tx, sql, (str(summary_id),))
-
-
 def origin_paths(tx: Connection, summary_ids: Collection[int]) -> dict[int, list[str]]:
     """Summary id → the paths of the files that it was imported from."""
     sql = (
