@@ -64,7 +64,7 @@ def live_through(history):
     return list(devices.values()), place
 
 
-@settings(max_examples=12)
+@settings(max_examples=25)
 @given(HISTORIES, st.randoms(use_true_random=False))
 def test_any_order_of_merging_any_history_gives_the_same_state(history, order):
     devices, place = live_through(history)
