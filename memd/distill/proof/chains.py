@@ -110,10 +110,9 @@ def find_chains(story: Story, disputes: Sequence[Dispute] = ()) -> list[FailureC
         if is_failing(command) and (_can_teach(command) or _passes_after_edit(story, command)):
             failed = list_failed(command)
             known = next((one for one in waiting if one.waiting == failed), None)
-            if known:
-                known.failures.append(command)
-            else:
-                waiting.append(_OpenCheck([command], failed))
+            if known is None:
+                waiting.append(known := _OpenCheck([], failed))
+            known.failures.append(command)
         elif waiting and (proven := read_proven(command)):
             chains.extend(_close_checks(story, waiting, command, proven))
     chains = [_take_back(chain, waiting) for chain in chains]
@@ -127,11 +126,8 @@ def _can_teach(command: ShellCommand) -> bool:
     """Return whether something can be learned from this failure: a check failed, a call was refused, or the error has a signature."""
     if command_output.is_read_only(command.command) or command_output.ran_nowhere(command.output):
         return False
-    return (
-        command_output.is_check(command.command)
-        or _refused_to_start(command)
-        or command_output.read_error(command.output).has_signature
-    )
+    is_known = command_output.is_check(command.command) or _refused_to_start(command)
+    return is_known or command_output.read_error(command.output).has_signature
 
 
 def _passes_after_edit(story: Story, failed: ShellCommand) -> bool:
@@ -139,19 +135,14 @@ def _passes_after_edit(story: Story, failed: ShellCommand) -> bool:
 
     What passes without an edit between, or only sends, moves or installs something, may have come right by itself.
     """
-    programs = parse_line(failed.line, failed.directory)
-    if not failed.failed or all(map(checks.is_errand, programs)):
+    place = failed.line, failed.directory
+    runs = [one for one in story.commands if (one.line, one.directory) == place]
+    after = range(runs.index(failed) + 1, len(runs))
+    passed = next((number for number in after if read_proven(runs[number])), 0)
+    if not failed.failed or not passed or all(map(checks.is_errand, parse_line(*place))):
         return False
-    last = failed
-    for run in story.commands:
-        is_same = (run.line, run.directory) == (failed.line, failed.directory)
-        if not is_same or _when(run) <= _when(failed):
-            continue
-        if is_failing(run):
-            last = run
-        elif read_proven(run):
-            return any(_when(last) < _when(edit) < _when(run) for edit in story.edits)
-    return False
+    since, until = map(_when, runs[passed - 1 : passed + 1])
+    return any(since < _when(edit) < until for edit in story.edits)
 
 
 def list_failed(command: ShellCommand) -> set[Check]:
