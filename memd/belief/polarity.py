@@ -55,11 +55,6 @@ _FEELING, _NAMING = list_folded("feeling"), list_folded("naming")
 _BARE_NOES, _COMPARATIVES = list_folded("bare noes"), list_folded("comparatives")
 _BOUND_BY = frozenset({"than", "often", "frequently"})
 _SAYING_BASE = list_folded("base of saying")
-_PASSING, _TOWARDS = (
-    list_folded("passing") | {"jetzt", "nun", "nu"},
-    frozenset({"to", "auf", "zu", "an", "à", "a", "naar"}),
-)
-_THIRD_PERSON = list_folded("third person")
 _SENDING, GIVERS, _SENT = map(list_folded, ("verbs of sending", "givers", "what is sent"))
 _TEXT_VERBS = list_folded("verbs of text")
 _EXCEPTING, _TELLING = list_folded("excepting"), list_folded("orders to tell")
@@ -196,30 +191,6 @@ def names_source(phrase: str) -> bool:
         if (token in _SOURCES or is_sent) and _FIRST_PERSON.isdisjoint(tokens[at + 1 : at + 2]):
             return True
     return False
-
-
-def may_say(phrase: str) -> bool:
-    """Return whether a phrase may name who says what follows: by a verb of saying, a source, an article, or “he”, “this”."""
-    tokens = [fold(word) for word in words(phrase)]
-    starts = _DETERMINERS | _THIRD_PERSON | GIVERS
-    is_text = not (_SENDING | _SENT | _WORDING).isdisjoint(tokens)
-    return is_text or has_saying(phrase) or not starts.isdisjoint(tokens[:1])
-
-
-def may_name(tokens: list[str]) -> bool:
-    """Return whether words behind “from” may name somebody: not “now on”, “today”, “me”, “A to B”."""
-    folded = [fold(token) for token in tokens]
-    first, aims = folded[0], [one in _TOWARDS for one in folded]
-    is_move = any(aims) and _FIRST_PERSON.isdisjoint(folded[aims.index(True) + 1 :])
-    is_named = first in _DETERMINERS or not (
-        is_stop_word(first) or first in _PASSING | _FIRST_PERSON
-    )
-    return is_named and not is_move and not first[0].isdigit()
-
-
-def has_saying(text: str) -> bool:
-    """Return whether a text has a verb of saying, or a word like “according”."""
-    return not (_SAYING | _SOURCES).isdisjoint(map(fold, words(text)))
 
 
 def _says_of_others(tokens: list[str], at: int) -> bool:

@@ -159,14 +159,11 @@ def _split_paragraphs(text: str, masked: str) -> list[str]:
         at += len(line) + 1
     for number, line in enumerate(text.split("\n")):
         is_ended = not line.strip()
-        is_below = number > 0 and vetoes.heads_text(shown[number - 1])
-        if (
-            is_below
-            or vetoes.begins_data(shown[number])
-            or (
-                _shows_rest(parts[-1], is_ended=is_ended)
-                and not vetoes.is_shown(next(filter(str.strip, shown[number:]), "…"))
-            )
+        if number and vetoes.heads_text(shown[number - 1]):
+            break
+        if vetoes.begins_data(shown[number]) or (
+            _shows_rest(parts[-1], is_ended=is_ended)
+            and not vetoes.is_shown(next(filter(str.strip, shown[number:]), "…"))
         ):
             break
         if is_ended or (vetoes.is_data(shown[number]) and not BULLET.match(shown[number])):
@@ -489,7 +486,7 @@ def _split(piece: Line) -> Iterator[tuple[str, str]]:
 def _read_lead(sentence: OwnSentence) -> tuple[OwnSentence, _Follows]:
     """The sentence with its lead, and what may follow it.
 
-    After a colon stands what somebody else says, unless the words before it are known to lead one's own.
+    After a colon stands what somebody else says, unless the words before it lead one's own or name nobody.
     """
     sentence = replace(sentence, start=sentences.find_opening_end(sentence.bare))
     while match := _COLON.search(sentence.bare, sentence.start):
@@ -536,7 +533,7 @@ def _names_nobody(lead: str, after: str) -> bool:
     In doubt it names somebody: so may one word or two that are no such words, `Jim`, and a noun with an article, `the vendor`.
     """
     tokens = _read_lead_words(lead)
-    is_heard = polarity.may_say(lead) or polarity.has_saying(after) or vetoes.is_reported(lead)
+    is_heard = vetoes.may_say(lead) or vetoes.has_saying(after) or vetoes.is_reported(lead)
     is_asked = sentences.is_question(lead) or vetoes.asks_about_text(lead)
     if len(tokens) <= 1 or is_heard or is_asked or SPEECH["names text"].search(lead):
         return False

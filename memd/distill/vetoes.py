@@ -15,7 +15,7 @@ from memd.belief.later import begins_with_that, takes_back, withdraws
 from memd.belief.polarity import WORDS
 from memd.caches import cached
 from memd.patterns import Table, compile_lazily
-from memd.text import is_stop_word, words
+from memd.text import fold, is_stop_word, words
 
 SPEECH = Table("distill/speech.toml")
 OPAQUE = "\ue000"
@@ -36,6 +36,14 @@ _LABEL = compile_lazily(r"^\s*[\[(<*@]{0,2}([A-Za-z][\w .'-]{0,28}?)[\])>*]{0,2}
 _OWN_LABELS = SPEECH.list_words("own labels")
 _LABELS_OF_DATA_MIN = 2
 _HEADING_WORDS_MAX = 8
+_DETERMINERS, _FIRST_PERSON, _THIRD_PERSON, _PASSING = map(
+    polarity.list_folded, ("determiners", "first person", "third person", "passing")
+)
+_SAYING = polarity.list_folded("saying") | polarity.list_folded("sources")
+_OF_TEXT = frozenset().union(
+    *map(polarity.list_folded, ("verbs of sending", "what is sent", "wording"))
+)
+_TOWARDS = frozenset({"to", "auf", "zu", "an", "à", "a", "naar"})
 _GIVER_WORDS_MAX = 3
 _OF = frozenset({"de", "da"})
 _ACTING = SPEECH.list_words("behaviour") | SPEECH.list_words("conduct")
@@ -115,8 +123,7 @@ def heads_text(line: str) -> bool:
 def _ends_with_giver(tokens: list[str]) -> bool:
     """Return whether the last words name from whom something comes: “from Jim”, “von Helge bekommen”, not “from now on”."""
     first = tokens[0].lower()
-    forms = {first, *(first.removesuffix(one) for one in ("ed", "d", "ing"))}
-    if not forms.isdisjoint(_ACTING) or f"{first.removesuffix('ing')}e" in _ACTING:
+    if not _ACTING.isdisjoint((first, first.removesuffix("ed"), first.removesuffix("d"))):
         return False
     for at, token in enumerate(tokens[:-1]):
         given = tokens[at + 1 :]
@@ -125,8 +132,32 @@ def _ends_with_giver(tokens: list[str]) -> bool:
             token.lower() not in _OF or given[0][0].isupper()
         )
         if is_giver and len(given) <= _GIVER_WORDS_MAX:
-            return polarity.may_name(given)
+            return _may_name(given)
     return False
+
+
+def may_say(phrase: str) -> bool:
+    """Return whether a phrase may name who says what follows: by a verb of saying, a source, an article, or “he”, “this”."""
+    tokens = [fold(word) for word in words(phrase)]
+    starts = _DETERMINERS | _THIRD_PERSON | polarity.GIVERS
+    is_text = not _OF_TEXT.isdisjoint(tokens)
+    return is_text or has_saying(phrase) or not starts.isdisjoint(tokens[:1])
+
+
+def _may_name(tokens: list[str]) -> bool:
+    """Return whether words behind “from” may name somebody: not “now on”, “today”, “me”, “A to B”."""
+    folded = [fold(token) for token in tokens]
+    first, aims = folded[0], [one in _TOWARDS for one in folded]
+    is_move = any(aims) and _FIRST_PERSON.isdisjoint(folded[aims.index(True) + 1 :])
+    is_named = first in _DETERMINERS or not (
+        is_stop_word(first) or first in _PASSING | _FIRST_PERSON | {"jetzt", "nun", "nu"}
+    )
+    return is_named and not is_move and not first[0].isdigit()
+
+
+def has_saying(text: str) -> bool:
+    """Return whether a text has a verb of saying, or a word like “according”."""
+    return not _SAYING.isdisjoint(map(fold, words(text)))
 
 
 def is_wrapped(block: list[Line]) -> bool:
