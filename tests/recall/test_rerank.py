@@ -119,7 +119,7 @@ async def test_a_served_model_rates_the_hits_and_its_failure_is_reported(library
     ids = [library.put(f"kettle {n}", "kettle", days_ago=n) for n in range(3)]
     with Ollama() as server:
         server.pull("rater")
-        library.recaller._reranker = OllamaChat(server.engines(), "rater", 5)
+        library.recaller._reranker = OllamaChat(server.engines(), "rater", 60)
         server.replies = ['{"scores": [1, 3, 2]}', '{"scores": [1]}']
         answer = await library.ask("kettle", profile="model")
         assert [h.summary.id for h in answer.hits] == [ids[1], ids[2], ids[0]]
