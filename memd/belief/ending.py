@@ -61,6 +61,14 @@ def is_said_against(  # two statements, each with its time
     return at > older_at and is_about and (ends or (is_task and says_done(older, quote)))
 
 
+def turns_words(quote: str, note: str, older: str) -> bool:
+    """Return whether the user's words in a note deny an earlier statement, or turn or likely ended its matter."""
+    affirmed = ", ".join(polarity.list_affirmed(older)) or older
+    return is_said_against(quote, note, 1, older, 0, is_task=False) or polarity.is_negated_by(
+        quote, affirmed
+    )
+
+
 def says_done(task: str, later: str) -> bool:
     """Return whether a later statement says that something is done, or has the past form of what a task begins with."""
     verb = stem(fold(first_word(task)))

@@ -11,12 +11,20 @@ from collections.abc import Iterable, Sequence
 from memd.belief.changes import CHANGED_VALUE_RULE, CHOICE_WORDS
 from memd.belief.claims import parse_statement, statement_text
 from memd.belief.compare import compare_claims
-from memd.belief.decide import VALUE_KINDS, CandidatePair, are_twins, decide, find_change
+from memd.belief.decide import (
+    VALUE_KINDS,
+    CandidatePair,
+    are_twins,
+    changes_sentence,
+    decide,
+    find_change,
+)
+from memd.belief.ending import turns_words
 from memd.belief.later import find_contradiction
 from memd.belief.moves import name_placed
-from memd.belief.notes import Backing, Proof
+from memd.belief.notes import Backing, Proof, split_note
 from memd.belief.proof import count_turns
-from memd.belief.standing import authority_of, find_objection, holds_alike
+from memd.belief.standing import Objection, authority_of, find_objection, holds_alike
 from memd.belief.turns import name_ended
 from memd.errors import BadRequest
 from memd.models import NOTED, Authority, EdgeType, EventKind, Kind, Summary, Supersession
@@ -65,12 +73,25 @@ def hide(  # noqa: PLR0913  # one argument a column
     objection = find_objection(
         voice or newer.authority, older, newer.author if voice is None else ""
     )
+    if objection is None and voice is None and rule != NEAR_DUPLICATE_RULE:
+        objection = _find_quoted_objection(newer, older)
     if objection is not None:
         relate(tx, newer_id, otherwise, older_id, rule, now, finding=objection.words, because=guard)
         return None
     return links.supersede(
         tx, newer_id=newer_id, older_id=older_id, rule=rule, cosine=cosine, guard=guard, at=now
     )
+
+
+def _find_quoted_objection(newer: Summary, older: Summary) -> Objection | None:
+    """Return why a note that is not proved does not replace one whose quote the user typed; None if its own quote ends that."""
+    note, heard = split_note(newer.body), split_note(older.body).heard
+    if newer.authority >= Authority.USER_TOLD or not heard:
+        return None
+    ends = note.heard and (
+        turns_words(note.heard, note.text, heard) or changes_sentence(heard, note.heard)
+    )
+    return None if ends else Objection("speaker", "what it quotes does not end what the user said")
 
 
 def supersession_authority(tx: Connection, past: Supersession) -> Authority:

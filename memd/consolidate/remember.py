@@ -163,7 +163,8 @@ class RememberResult:
     id: int
     """0 if nothing was written."""
     outcome: str
-    """`created`, `superseded` (created, and it replaces older values), `duplicate` (it strengthened #id),
+    """`created`, `superseded` (created, and it replaces older values), `contradicts` (created, and what it was to replace
+    stays), `duplicate` (it strengthened #id),
     `revised` (its origin has another title, tags or files now), `revived`, `forgotten` (an import may
     not bring back what was forgotten on purpose), or `rejected` (nor anybody but the user what the user rejected)."""
     superseded: tuple[int, ...] = ()
@@ -270,7 +271,9 @@ class _MemoryWriter:
         known = summaries.summaries_by_ids(self.tx, wanted)
         live = (one for one in wanted if one in known and known[one].superseded_by is None)
         staying = tuple(one for one in live if one not in gone)
-        outcome = "superseded" if hidden and result.outcome == "created" else result.outcome
+        outcome = result.outcome
+        if outcome == "created" and (hidden or staying):
+            outcome = "superseded" if hidden else "contradicts"
         return replace(result, superseded=tuple(gone), staying=staying, outcome=outcome)
 
     def _add_twins(self, ids: Sequence[int], besides: int) -> list[int]:

@@ -405,6 +405,9 @@ def _list_contradictions(summary: Summary, contradicted: Mapping[int, Sequence[i
 # ── Writes ───────────────────────────────────────────────────────────────────────────────────────
 
 
+_STAYS = "what it was to replace is what the user said, so both are shown: quote the words with which he ended it, or ask him"
+
+
 def format_remembered(stored: RememberResult, project: str, now: int) -> JsonObject:
     """`mem_remember`: the memory's id, what it replaces, and which memories the agent should judge."""
     candidates = [
@@ -422,6 +425,7 @@ def format_remembered(stored: RememberResult, project: str, now: int) -> JsonObj
     fields = _format_proof(stored) | drop_empty(
         superseded=list(stored.superseded),
         staying=list(stored.staying),
+        next=_STAYS if stored.outcome == "contradicts" else "",
         candidates=candidates,
         judgment_required=bool(candidates),
     )

@@ -429,8 +429,8 @@ class RememberResponse(ExactTypes):
 
     id: MemoryNumber
     outcome: str
-    """created, superseded (created, and it replaces older values), duplicate (an existing one
-    was strengthened) or revived (an older one holds again)."""
+    """created, superseded (created, and it replaces older values), contradicts (created, and what it was
+    to replace stays), duplicate (an existing one was strengthened) or revived (an older one holds again)."""
     project: str
     """Where it belongs."""
     only_here: NotRequired[str]
@@ -443,6 +443,8 @@ class RememberResponse(ExactTypes):
     """The older values that it replaces."""
     staying: NotRequired[list[int]]
     """What it was to replace and the user's word keeps: a contradiction now, for the user to judge."""
+    next: NotRequired[str]
+    """What to do where something stays."""
     candidates: NotRequired[list[CandidateItem]]
     """Memories like it that no rule has decided about, the most alike first."""
     judgment_required: NotRequired[bool]

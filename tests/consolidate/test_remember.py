@@ -2,7 +2,7 @@ import dataclasses
 
 import pytest
 
-from memd.belief.notes import Proof
+from memd.belief.notes import Proof, QuotedNote, Unproved
 from memd.consolidate import judgments
 from memd.consolidate.remember import SAID_AGAIN_RULE, TOPIC_KEY_RULE, NewMemory, remember
 from memd.models import Authority, EdgeType, Kind, SessionRef, Stance
@@ -252,3 +252,35 @@ def test_a_note_replaces_the_users_earlier_word_only_if_his_later_words_turn_the
     assert noted.superseded == ((rule,) if is_replaced else ())
     assert noted.staying == (() if is_replaced else (rule,))
     assert (vault.get(rule).superseded_by is not None) is is_replaced
+
+
+@pytest.mark.parametrize(
+    ("older", "quote", "text", "is_replaced"),
+    [
+        ("Only the release bot deletes branches. Never you.", "delete it in the playground", "The agent may delete any branch.", False),
+        ("Kundenbriefe schreibt ab jetzt Mara.", "Mara hat am Montag frei", "Anybody writes letters to customers.", False),
+        ("Kundenbriefe schreibt ab jetzt Mara.", "", "Anybody writes letters to customers.", False),
+        ("Only the release bot deletes branches. Never you.", "the release bot no longer deletes branches", "People delete branches.", True),
+        ("Wir nehmen Jenkins für die Builds.", "kein Jenkins mehr", "Builds run on Drone.", True),
+    ],
+)  # fmt: skip
+def test_a_refused_note_replaces_one_that_quotes_the_user_only_if_its_own_quote_ends_that(
+    say, older, quote, text, is_replaced
+):
+    def note(words, said, replaces=()):
+        return say(
+            NewMemory(
+                words,
+                kind=Kind.INSTRUCTION,
+                project_key="/a",
+                claim=QuotedNote(words, said) if said else None,
+                refused=Unproved("unsure", heard=said) if said else None,
+                replaces=replaces,
+            )
+        )
+
+    first = note(f"What he told: {older}", older)
+    second = note(text, quote, (first.id,))
+    assert second.outcome == ("superseded" if is_replaced else "contradicts")
+    assert second.superseded == ((first.id,) if is_replaced else ())
+    assert second.staying == (() if is_replaced else (first.id,))
