@@ -313,6 +313,12 @@ def _measure_shared(earlier: str, later: str) -> tuple[float, float]:
     return shared / max(1.0, sum(mine.values())), shared / max(1.0, sum(other.values()))
 
 
+def gives_other_number(earlier: str, later: str, note: str) -> bool:
+    """Return whether later words have a number that an earlier statement with one has not, and a note of them is on its matter."""
+    was, now = _read_values(earlier)[0], _read_values(later)[0]
+    return bool(was and now - was) and min(_measure_shared(earlier, note)) >= _SAME_MATTER
+
+
 def _gives_other_value(earlier: str, later: str) -> bool:
     """Return whether both have numbers, both days, or both a letter for a name, and none in common."""
     pairs = zip(_read_values(earlier), _read_values(later), strict=True)

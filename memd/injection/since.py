@@ -10,14 +10,22 @@ from dataclasses import dataclass, field, replace
 from itertools import chain
 
 from memd.belief.decide import are_twins, changes_sentence
-from memd.belief.ending import QUOTED_MIN, rate_ending
+from memd.belief.ending import QUOTED_MIN, rate_ending, turns_words
 from memd.belief.notes import show_said, split_note
+from memd.belief.polarity import has_negation
 from memd.belief.rejections import find_replacing, read_replaced
 from memd.belief.standing import PREFIX
 from memd.distill.body import ASKED
+from memd.distill.text import is_question
 from memd.injection import spoken
 from memd.injection.choice import CandidateGroup, is_told_by_his_words
-from memd.injection.later import LaterWords, find_later, read_later_words, read_taken_back
+from memd.injection.later import (
+    LaterWords,
+    find_later,
+    gives_other_number,
+    read_later_words,
+    read_taken_back,
+)
 from memd.injection.learned import SaidSentence
 from memd.injection.lines import OUTCOME_KINDS
 from memd.models import Authority, Kind, Summary
@@ -25,7 +33,7 @@ from memd.recall.types import Answer, Hit, Why
 from memd.store import events, projects, reviews, session_context, summaries
 from memd.store.database import Connection, Database
 from memd.store.types import ContextCandidate
-from memd.text import one_line
+from memd.text import normalised, one_line
 
 STANDING_KINDS = frozenset(
     {Kind.INSTRUCTION, Kind.PREFERENCE, Kind.DECISION, Kind.FACT, Kind.TASK, Kind.NOTE}
@@ -190,11 +198,29 @@ def _find_contradicting_words(
     stated_at = reviews.read_stated_at(tx, one.id, one.at)
     found = []
     for other in session_context.candidates_by_ids(tx, one.contradicted_by, now):
-        heard = split_note(other.body).heard
-        if heard and other.at > stated_at:
-            typed = said.find_quoted(heard, other.session_id, other.at)
-            found.append(typed or SaidSentence(heard, other.at))
+        note = split_note(other.body)
+        if note.heard and other.at > stated_at:
+            typed = said.find_quoted(note.heard, other.session_id, other.at)
+            words = typed or SaidSentence(note.heard, other.at)
+            if _may_end(one, words, note.text):
+                found.append(words)
     return Since(max(found, key=lambda words: words.at)) if found else None
+
+
+def _may_end(one: ContextCandidate, words: SaidSentence, note: str) -> bool:
+    """Return whether words that a note quotes against a memory may end that: no question, and more than its own words again."""
+    mine = split_note(one.body)
+    statements = [one.title, *filter(None, (mine.said, mine.heard))]
+    again = any(normalised(each) in normalised(words.text) for each in statements)
+    if again or is_question(words.text):
+        return False
+    alone = read_later_words((words,), is_stated=True)
+    if has_negation(words.text) and has_negation(note) and not has_negation(one.title):
+        return True
+    return gives_other_number(one.title, words.text, note) or any(
+        turns_words(words.text, note, each) or find_later(each, words.at - 1, alone)
+        for each in statements
+    )
 
 
 # ── For answers ──────────────────────────────────────────────────────────────────────────────────

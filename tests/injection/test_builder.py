@@ -1312,3 +1312,26 @@ def test_a_heading_names_a_speaker_only_if_every_line_below_it_is_his():
     claims = [(day, Authority.AGENT_CALL)] * 3
     assert page.find_shared(claims) == (page.format_day(day), "agent")
     assert page.find_shared([*claims, (day, Authority.USER_TOLD)]) == (page.format_day(day), "")
+
+
+@pytest.mark.parametrize(
+    ("old", "said", "text", "quote", "is_told"),
+    [
+        ("Refunds above 300 euro are approved by Ines.", "Ines is at the dentist on Tuesday", "Anybody approves refunds.", "Ines is at the dentist", False),
+        ("Die Karten zeichnet nur Leaflet.", "wie wäre es mit einem D3-Plugin für die Legende?", "Die Karten dürfen D3 nutzen.", "D3-Plugin für die Legende", False),
+        ("Never ship on Sundays.", "Never ship on Sundays, please keep that in mind.", "Shipping on Sundays is fine.", "Never ship on Sundays, please keep", False),
+        ("Wir nutzen Sentry für Abstürze.", "Kein Sentry mehr, zu teuer.", "Crashes go to Glitchtip.", "Kein Sentry mehr", True),
+        ("The memory limit is 512 MB for 3 workers.", "Speicher auf 768, 512 reicht nie.", "The memory limit of workers is 768 MB.", "Speicher auf 768", True),
+    ],
+)  # fmt: skip
+async def test_the_quote_of_a_refused_note_is_told_only_if_it_may_end_what_the_note_contradicts(
+    vault, old, said, text, quote, is_told
+):
+    rule = states(vault, old.rstrip("."))
+    typed(vault, 2, said)
+    body = Note(text, quoted=quote, heard=said).format()
+    new = vault.put(text, body, kind=Kind.INSTRUCTION, days_ago=1)
+    vault.contradicts(new, rule)
+    shown = (await vault.build()).text
+    line = next(one for one in shown.splitlines() if f"#{rule} " in one)
+    assert ("he said since" in line) is is_told
