@@ -49,6 +49,7 @@ _VERB_WEIGHT = 0.5
 _CHARACTERS_MAX = 160
 """Of what was said later: it is to be noticed beside a line, not to take the place of others."""
 _LETTER = re.compile(r"(?<=\w )[A-Z](?=\W*\Z|[,.;:)])")
+_NAME = re.compile(r"\b([^\W\d]{2,})[-_]?(\d+)\b")
 _NUMBER = re.compile(r"\d+(?:[.,:]\d+)*\w{0,2}\Z")
 
 
@@ -59,7 +60,7 @@ def _list_stems(*lists: str) -> frozenset[str]:
 _LIGHT = _list_stems(
     "choosing verbs", "leaving verbs", "dropping verbs", "words for what is gone", "before a command", "modals", "duties",
     "frequencies", "universals", "frame of a statement", "frame of an ending", "fillers", "steering", "corrections",
-    "passing", "tells of a time",
+    "passing", "tells of a time", "allowing words", "allowed",
 )  # fmt: skip
 """Stems of words that name no matter: one orders, chooses, ends, hedges and times anything with them."""
 _DAYS = list_folded("calendar")
@@ -226,6 +227,8 @@ def find_later(
     def ends(later: SaidSentence, odds: float) -> bool:
         if is_task and says_done(text, later.text):
             return True
+        if _names_sibling(text, later.text):
+            return False
         shared = min(_measure_shared(text, later.text))
         is_other = shared >= _SAME_MATTER and _gives_other_value(text, later.text)
         is_quoted = shared >= _NEAR_MATTER and later in quoting
@@ -248,6 +251,12 @@ def find_later(
 def rate_ended(text: str, later: str) -> float:
     """The logarithm of the odds that later words ended something, higher the more they share with an earlier statement."""
     return rate_ending(later) + _SHARED_WEIGHT * min(_measure_shared(text, later))
+
+
+def _names_sibling(text: str, later: str) -> bool:
+    """Return whether later words name another of a series of things: `south24`, not `north24`."""
+    mine, others = (dict(map(reversed, _NAME.findall(fold(one)))) for one in (text, later))
+    return any(mine[number] != others[number] for number in mine.keys() & others.keys())
 
 
 def _ends_another(text: str, later: str) -> bool:

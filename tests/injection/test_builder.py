@@ -15,7 +15,8 @@ from memd.config import InjectConfig
 from memd.injection import builder, page, start
 from memd.injection.builder import ContextBuilder, RecentInjections
 from memd.injection.choice import LINES_MAX
-from memd.injection.learned import SAID_MAX
+from memd.injection.later import find_later, read_later_words
+from memd.injection.learned import SAID_MAX, SaidSentence
 from memd.injection.moments import InjectionMoment
 from memd.injection.page import ContextLine, ContextSection
 from memd.models import Authority, EdgeType, EventKind, Kind, NewEvent, SessionRef
@@ -1335,3 +1336,20 @@ async def test_the_quote_of_a_refused_note_is_told_only_if_it_may_end_what_the_n
     shown = (await vault.build()).text
     line = next(one for one in shown.splitlines() if f"#{rule} " in one)
     assert ("he said since" in line) is is_told
+
+
+@pytest.mark.parametrize(
+    ("older", "later", "is_told"),
+    [
+        ("Deploying during the regatta is fine from now on", "editing the tide table by hand is fine from now on", False),
+        ("Bay east12 is painted white", "bay west12 is painted white from now on", False),
+        ("Bay east12 is painted white", "bay east12 is painted green from now on", True),
+        ("Deploys am Mittag sind erlaubt", "Rebasen ohne Review ist ab jetzt erlaubt", False),
+        ("Deploys am Mittag sind erlaubt", "Deploys am Mittag sind ab jetzt nicht mehr erlaubt", True),
+    ],
+)  # fmt: skip
+def test_neither_what_allows_nor_a_number_in_a_name_makes_two_statements_one_matter(
+    older, later, is_told
+):
+    said = read_later_words((SaidSentence(later, 2),), is_stated=True)
+    assert (find_later(older, 1, said) is not None) is is_told
