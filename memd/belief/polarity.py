@@ -158,6 +158,14 @@ def find_lost_frame(sentence: str, text: str, *, is_done: bool = False) -> str:
     return _find_lost_mood(sentence, tokens, text, told, is_done=is_done)
 
 
+def tells_of_others(sentence: str) -> bool:
+    """Return whether a sentence tells what others say or want."""
+    tokens = [fold(word) for word in words(sentence)]
+    return WORDS["saying signs"].search(sentence) is not None or _is_said_by_others(
+        tokens, set(), frozenset()
+    )
+
+
 def _is_said_by_others(tokens: list[str], told: set[str], about: frozenset[str]) -> bool:
     """Return whether others say or want what a sentence tells, and the text neither names them nor says so."""
     for at, token in enumerate(tokens):

@@ -252,6 +252,8 @@ def _is_statement(one: ContextCandidate) -> bool:
 
 def _says_the_same(one: ContextCandidate, other: ContextCandidate) -> bool:
     """Return whether one of two memories with equal titles is enough: always, but for statements that differ."""
+    if is_told_by_his_words(one) and is_told_by_his_words(other):
+        return True
     if not (_is_statement(one) and _is_statement(other)):
         return True
     texts = (statement_text(c.title, c.body) for c in (one, other))

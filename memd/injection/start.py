@@ -39,7 +39,9 @@ _WORK_KINDS = (Kind.CHANGE, Kind.FIX, Kind.DISCOVERY, Kind.FAILURE)
 DECISIONS_HEADING = "Decisions"
 FACTS_HEADING = "Known"
 TASKS_HEADING = "Open tasks"
+QUOTED_HEADING = "Said by the user, noted by an agent in words that do not surely say it"
 UNPROVED_HEADING = "Claimed by an agent, not proved to be the user's word"
+_NOT_PROVED = (QUOTED_HEADING, UNPROVED_HEADING)
 WORK_HEADING = "Left open or done last"
 DONE_HEADING = "Done before that"
 OWN_HEADING = "From this session"
@@ -350,7 +352,7 @@ def _count_said(groups: Iterable[CandidateGroup]) -> int:
 
     What a form of words kept tells nothing of whether the rest was noted.
     """
-    return SAID_MAX - len(_list_noted(one for one in groups if one.name != UNPROVED_HEADING))
+    return SAID_MAX - len(_list_noted(one for one in groups if one.name not in _NOT_PROVED))
 
 
 def read_late_prompts(tx: Connection, here: SessionState, now: int) -> tuple[SaidSentence, ...]:
@@ -422,13 +424,17 @@ def _read_project_groups(
         (*failures, *_drop_passed(tx, here, lines.gather_open(lines.drop_done(stood))))
     )
     decided = _once_each(decisions)
+    unproved = tuple(filter(is_unproved, (*rules, *decided)))
     groups = [
         CandidateGroup(RULES_HEADING, tuple(filterfalse(is_unproved, rules)), stands=True),
         CandidateGroup(DECISIONS_HEADING, tuple(filterfalse(is_unproved, decided)), stands=True),
+        CandidateGroup(
+            QUOTED_HEADING, tuple(filter(lines.is_his_statement, unproved)), stands=True
+        ),
         CandidateGroup(FACTS_HEADING, _once_each(known), stands=True),
         CandidateGroup(TASKS_HEADING, tuple(read_standing(Kind.TASK)), stands=True),
         CandidateGroup(
-            UNPROVED_HEADING, tuple(filter(is_unproved, (*rules, *decided))), stands=True
+            UNPROVED_HEADING, tuple(filterfalse(lines.is_his_statement, unproved)), stands=True
         ),
         CandidateGroup(WORK_HEADING, work, is_by_time=True, limit=_WORK_MAX),
     ]

@@ -1353,3 +1353,23 @@ def test_neither_what_allows_nor_a_number_in_a_name_makes_two_statements_one_mat
 ):
     said = read_later_words((SaidSentence(later, 2),), is_stated=True)
     assert (find_later(older, 1, said) is not None) is is_told
+
+
+async def test_a_refused_note_is_told_once_as_what_the_user_said_and_no_hearsay(vault):
+    def refused(text, heard):
+        body = Note(text, quoted=heard, heard=heard).format()
+        return vault.put(text, body, kind=Kind.INSTRUCTION, days_ago=2)
+
+    said = "Alarme gehen nachts nur an Ines."
+    typed(vault, 3, said)
+    first = refused("Alarms wake Ines at night", said)
+    second = refused("Anybody may be woken at night", said)
+    hearsay = refused("Charts are made with D3", "Petra thinks we should use D3 for the charts.")
+    claimed = vault.put("Depths are in metres", kind=Kind.DECISION)
+    shown = (await vault.build()).shown
+    told = {one.id: one.group for one in shown}
+    assert told.pop(claimed) == told.pop(hearsay) == start.UNPROVED_HEADING
+    assert list(told.values()) == [start.QUOTED_HEADING]
+    assert told.keys() <= {first, second}
+    text = (await vault.build()).text
+    assert f"user, told by an agent: he said “{said[:-1]}" in text
