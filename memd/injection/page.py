@@ -66,6 +66,13 @@ _SPEAKERS = {
     "tool": "tool output",
 }
 """Whose word a line is, as the agent reads it: what a tool printed is no statement."""
+_SPEAKER = re.compile(
+    rf"\A[\W_]*(?:(?:#\d+|\d{{4}}-\d\d-\d\d|{'|'.join(_SPEAKERS.values())})[\s,:]+)*"
+    rf"(?:{'|'.join(_SPEAKERS.values())})\s*:\s*",
+    re.IGNORECASE,
+)
+_OWN_WORDS = re.compile(r"\s*\((?:[^()]*\W)?said(?: \w+)*: *[\"“].*\Z", re.IGNORECASE)
+"""What the page itself writes before and behind a title."""
 _FENCE_NAME = re.compile(INJECTED_TAG.replace("-", r"[\W_]{1,3}"), re.IGNORECASE)
 _LESS_THAN = str.maketrans("<＜﹤", "‹‹‹")
 _INVISIBLE = re.compile(
@@ -212,7 +219,8 @@ def _format_line(
     with_kind: bool = False,
 ) -> str:
     """One line; under a heading that says what it is, without its kind and what the heading says of all."""
-    title = clean_text(line.title, title_characters)
+    is_his = line.authority >= Authority.USER_TOLD
+    title = clean_text(line.title if is_his else _leave_marks(line.title), title_characters)
     marks = ", ".join(filter(None, ("pinned" if line.is_pinned else "", line.note)))
     marks = f" ({clean_text(marks, _MARKS_CHARACTERS)})" if marks else ""
     own = format_day(line.at), _SPEAKERS[line.authority.speaker]
@@ -223,6 +231,12 @@ def _format_line(
         f"\n  Still open: {clean_text(line.left_open, HIT_CHARACTERS)}" if line.left_open else ""
     )
     return f"- #{line.id} {told}{': ' if told else ''}{title}{marks}{still}"
+
+
+def _leave_marks(title: str) -> str:
+    """A title that is not the user's word, without a speaker and his words that would look like memd's own marks."""
+    plain = _OWN_WORDS.sub("", _SPEAKER.sub("", title)).strip()
+    return plain or title
 
 
 def format_day(at: int) -> str:

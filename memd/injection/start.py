@@ -284,9 +284,9 @@ def read_rules(tx: Connection, here: SessionState, now: int) -> tuple[ContextCan
 
 
 def is_unproved(one: ContextCandidate) -> bool:
-    """Return whether a rule or decision is only what an agent of this machine says: nobody proved it, and nobody pinned it."""
+    """Return whether a rule or decision is only what an agent of this machine says: nobody proved it, and the user did not pin it."""
     is_of_team = bool(one.author)
-    return one.authority < Authority.USER_TOLD and not (one.is_pinned or is_of_team)
+    return one.authority < Authority.USER_TOLD and not (one.is_pinned_by_user or is_of_team)
 
 
 def _vouch(tx: Connection, *groups: Iterable[ContextCandidate]) -> list[list[ContextCandidate]]:
