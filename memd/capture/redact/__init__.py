@@ -45,6 +45,7 @@ from memd.capture.redact.names import (
     is_reference,
     is_secret_under,
     is_working_directory,
+    key_rule,
     secret_rule,
 )
 from memd.capture.redact.patterns import PATTERNS, is_login, replace_secrets
@@ -65,7 +66,7 @@ from memd.capture.redact.words import OPENING_SIGNS, SPOKEN_WORDS
 
 __all__ = ["PATTERNS", "RULES_VERSION", "forget_words", "note_secrets", "redact", "redact_blocks", "redact_value"]  # fmt: skip
 
-RULES_VERSION = 8
+RULES_VERSION = 9
 """Grows when redaction finds what it did not find before: a vault that older rules wrote is then worth a scrub."""
 
 _Needle = tuple[str, tuple[int, ...]]
@@ -452,6 +453,7 @@ def _says_nothing(key: str) -> bool:
         and key not in _TELLING_KEYS
         and secret_rule(key) is None
         and doubtful_rule(key) is None
+        and key_rule(key) is None
     )
 
 
@@ -516,7 +518,7 @@ def _doubtful_rule(name: str, value: Any) -> str | None:
     """Return the rule for a name that holds a secret only if the value looks like one."""
     if name == "auth" and isinstance(value, str) and is_login(value):
         return "docker-auth"
-    rule = doubtful_rule(name)
+    rule = doubtful_rule(name) or key_rule(name)
     if rule is None or isinstance(value, str):
         return rule if rule is not None and is_secret_under(name, value) else None
     likely = [isinstance(item, str) and is_secret_under(name, item) for item in value]

@@ -16,6 +16,7 @@ from memd.capture.redact.names import (
     VARIABLES,
     VOCABULARY,
     doubtful_rule,
+    is_drawn_key,
     is_label,
     is_likely_secret,
     is_numbered,
@@ -23,6 +24,7 @@ from memd.capture.redact.names import (
     is_secret_under,
     is_state,
     is_working_directory,
+    key_rule,
     secret_rule,
     squashed,
 )
@@ -194,7 +196,7 @@ def _parse_assignment(text: str, anchor: int) -> _Assignment | None:
     rule = secret_rule(name) or _qualified_rule(text, begin, name)
     doubtful = rule is None
     if rule is None:
-        rule = doubtful_rule(name)
+        rule = doubtful_rule(name) or key_rule(name)
     if rule is None or rule in {"authorization", "cookie"}:  # headers have patterns of their own
         return None
     if not name.startswith("--"):
@@ -392,6 +394,8 @@ def _is_bare_secret(text: str, slot: _Assignment, value: str) -> bool:
 
 def _is_doubtful_secret(slot: _Assignment, value: str) -> bool:
     """Return whether the value of `pass`, `pw`, `credentials` … looks like a secret."""
+    if doubtful_rule(slot.name) is None:
+        return is_drawn_key(slot.name, value)
     if slot.quoted:
         return not slot.marked and is_secret_under(slot.name, value)
     if slot.notation in {"compared", "listed", "declared"} or _is_code(slot, value):

@@ -68,7 +68,7 @@ _ASKED = r"(?:show|hide|toggle|forgot|reset|change|is|has|require|requires|needs
 # Whole words only: `isPassword` and `a_token` hold none, but `REDIS_PASSWORD` and `GITEA_TOKEN` do.
 _SPARED = (
     rf"(?:\A|_)(?:{_ASIDE}_?){{1,3}}token(?:_|\Z)|(?:\A|_){_ASKED}_?(?:password|secret|token|api_?key)\Z"
-    r"|(?:\A|_)public(?:_[a-z0-9_]*)?key\Z|(?:\A|_)(?:primary|foreign|sort|cache|map|dict)_?key\Z"
+    r"|(?:\A|_)public(?:_[a-z0-9_]*)?key\Z|(?:\A|_)(?:primary|foreign|sort|cache|dict|gpg|pgp)_?key\Z"
     r"|(?:\A|_)(?:idempotency|unpkg|json_?web)_?(?:key|token)\Z"
 )
 _DOUBTFUL = (
@@ -177,9 +177,44 @@ def doubtful_rule(name: str) -> str | None:
     return "api-key" if found.lastgroup == "key" else found.lastgroup
 
 
+@functools.lru_cache(maxsize=_NAMES_CACHED)
+def key_rule(name: str) -> str | None:
+    """Return the rule by which any name's key is a secret if its value is drawn: `CRASH_KEY`, `mapsKey`, but not `sort_key`."""
+    name = name[-_NAME_MAX:]
+    is_key = compile_regex(r"[a-z0-9]_key(?:_?\d{1,2})?\Z").search(_split_name(name))
+    return "api-key" if is_key and not is_spared(name) else None
+
+
+def is_drawn_key(name: str, value: str) -> bool:
+    """Return whether the value of a key is drawn: characters of all kinds, or hexadecimal that is not called a digest."""
+    if compile_regex(_HEX_VALUE).fullmatch(value):
+        is_mixed = not value.isdigit() and len(set(value.lower())) >= _KEY_KINDS_MIN
+        return is_mixed and not names_digest(_split_name(name).split("_"))
+    return is_drawn(value)
+
+
+def is_named_key(words: list[str], value: str) -> bool:
+    """Return whether the value behind “key for …”, which these words are, is drawn; a digest has the form of a key in hexadecimal."""
+    if compile_regex(_HEX_KEY).fullmatch(value):
+        return len(set(value.lower())) >= _KEY_KINDS_MIN and not names_digest(words)
+    return is_drawn(value)
+
+
+def names_digest(words: Iterable[str]) -> bool:
+    """Return whether one of these words says that a value is a digest or an id."""
+    return any(map(compile_regex(_DIGEST_WORD).fullmatch, words))
+
+
+def is_spared(name: str) -> bool:
+    """Return whether a name holds no secret though it ends like one: `public_key`, `cache_key`."""
+    return compile_regex(_SPARED).search(_split_name(name)) is not None
+
+
 def is_secret_under(name: str, value: str) -> bool:
     """Return whether the quoted value of a doubtful name is a secret."""
     bare = value.strip()
+    if doubtful_rule(name) is None:
+        return is_drawn_key(name, bare)
     if name.lower().endswith(("tokens", "keys", "secrets")):
         return len(bare) >= _PLURAL_MIN and is_likely_secret(bare)
     if bare.isalpha() and bare.isascii() and bare.islower():
@@ -205,6 +240,8 @@ def judge(bare: str) -> int:  # noqa: PLR0911  # one for each kind of value
     length = len(bare)
     if length < _LENGTH_MIN or is_reference(bare) or any(map(str.isspace, bare)):
         return NONE
+    if is_drawn(bare):
+        return STRONG
     if bare.isalpha():
         return PLAIN
     if bare.isdigit():
@@ -283,6 +320,7 @@ _HEX_RUN = r"[0-9a-fA-F]{32}"
 """Found in a third of the time: most texts have none."""
 _HEX_KEY = r"(?a)(?<![\w/.+-])(?:0x)?(?:[0-9a-fA-F]{16}){2,4}(?![\w/.+-])"
 """A key of 128, 192 or 256 bits. Digests look the same: only what it is called tells them apart."""
+_HEX_VALUE = r"(?a)[0-9a-fA-F]{16,}"
 _CLAUSE_BEFORE = r"(?a)[^\n;!?,()|]{1,80}\Z"
 _CLAUSE_WORD = r"[^\s\"'`*:=]+|[:=]"
 _DIGEST_WORD = r"(?i)(?:sha|md|blake)-?\d.*|.*(?:hash|digest|checksum|fingerprint|commit|rev|revision|id|uuid|tag|etag|signature)"
@@ -343,6 +381,7 @@ _WORD = re.compile(
     r"(?:(?<=\\[nrtbf])|(?<![A-Za-z0-9_+/-])(?!(?<=\\)[nrtbf]))[A-Za-z0-9_+/-]{24,}+={0,2}",
     re.ASCII,
 )
+_DRAWN_WORD = r"(?a)[A-Za-z0-9_+/=:.~-]{12,200}"
 _SPLIT = re.compile(r"[_+/=-]")
 _SEPARATED = str.maketrans("_+/=-", "     ")
 _WORD_MIN = 24
@@ -446,6 +485,17 @@ def is_random(word: str) -> bool:
     if not mixed or len(set(sample)) < _DISTINCT_MIN or _HEX.fullmatch(sample):
         return False
     return _has_random_parts(sample) and entropy(sample) >= _BITS_MIN and not _is_alphabet(sample)
+
+
+def is_drawn(value: str) -> bool:
+    """Return whether a word beside a key's name is drawn, however short for `is_random`: digits, both cases, no words."""
+    if compile_regex(_DRAWN_WORD).fullmatch(value) is None or value.islower() or value.isupper():
+        return False
+    if compile_regex(_HARMLESS).fullmatch(value) or compile_regex(_PUBLIC).match(value):
+        return False
+    parts = re.split(r"[^A-Za-z0-9]+", value)
+    is_mixed = _DIGIT.search(value) is not None and len(set(value)) >= _KEY_KINDS_MIN
+    return is_mixed and sum(map(_score_randomness, parts)) > _MARGIN * sum(map(len, parts))
 
 
 def _has_random_parts(sample: str) -> bool:

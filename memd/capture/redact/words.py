@@ -51,6 +51,8 @@ class Word(NamedTuple):
     """What may stand between a value and the word after it: "as", "is"."""
     goes_on: frozenset[str] = frozenset()
     """What may stand between the word and a value after it."""
+    of_anything: bool = False
+    """Whether it is a key or a code for something else, whose value must be drawn: "the key for the crash reporter"."""
 
     @property
     def may_be_plain(self) -> bool:
@@ -502,6 +504,9 @@ _OPENED = frozenset(
 """What they open, and what stands in the place of a secret before another."""
 _AFTER = 6
 """Words after a code among which what it opens may stand."""
+_LONG_NUMBERED = r"(?a)(?=[\w+/=:.~-]{0,99}\d)[\w+/=:.~-]{12}"
+_FOR_MAX = 4
+"""Words after a key until the one that says what it is for: "key i made for …"."""
 _CODE_LENGTH_MIN = 8
 _PARTED_NAME = r"[A-Z]{1,4}-?\d+|[a-z]+\d*(?:[_.:][a-z0-9]+)+|[a-z]+\d*(?:-[a-z0-9]+){1,2}|[A-Z]+\d*(?:[_.:-][A-Z0-9]+)+"
 """What keys, parts and errors are called: `tenant-2024`, `E1042`, `ERR_2024`."""
@@ -517,6 +522,18 @@ def find_opening_words(reading: Reading) -> Iterator[tuple[int, int, Word]]:
         is_near = not _OPENED.isdisjoint(compile_regex(r"[^\W_]+").findall(near))
         if is_near and _is_opening(text, at, end, word):
             yield at, end, word
+        elif _is_for_something(text, at, end, word):
+            yield at, end, word._replace(of_anything=True)
+
+
+def _is_for_something(text: str, start: int, end: int, word: Word) -> bool:
+    """Return whether a key or a code is said to be for something: "key for the crash reporter", but not "cache key for"."""
+    if compile_regex(_LONG_NUMBERED).search(text, end, end + LINE) is None:
+        return False  # nearly all have no such word near, and reading them takes longer
+    before = text[begin_of_line(text, start) : start].split()[-1:]
+    after = read_tokens_after(text, end)[:_FOR_MAX]
+    is_for = any(among(word, "of", one.bare.lower()) for one in after)
+    return is_for and not names.is_spared("_".join((*before, "key")))
 
 
 def _is_opening(text: str, start: int, end: int, word: Word) -> bool:
