@@ -19,7 +19,8 @@ from memd.belief.claims import statement_text
 from memd.belief.compare import compare
 from memd.belief.decide import VALUE_KINDS, are_twins
 from memd.belief.notes import show_said, split_note
-from memd.models import CLOCK_SKEW_MAX_MS, UNPROVED_MARK, Authority, Kind
+from memd.belief.polarity import tells_of_others
+from memd.models import CLOCK_SKEW_MAX_MS, ORDER_KINDS, UNPROVED_MARK, Authority, Kind
 from memd.store.types import ContextCandidate
 from memd.text import content_stems, normalised, one_line, split_sentences
 
@@ -409,6 +410,24 @@ def _shown_authority(one: ContextCandidate) -> float:
 def is_told_by_his_words(one: ContextCandidate) -> bool:
     """Return whether a line is the sentence of the user's that a refused note quotes."""
     return UNPROVED_MARK in one.body and bool(split_note(one.body).heard)
+
+
+def is_his_statement(one: ContextCandidate) -> bool:
+    """Return whether a refused rule or decision is told by a sentence of the user's that does not tell what others say."""
+    heard = split_note(one.body).heard if UNPROVED_MARK in one.body else ""
+    return bool(heard) and one.kind in ORDER_KINDS and not tells_of_others(heard)
+
+
+def tell_heard(one: ContextCandidate) -> tuple[ContextCandidate, str]:
+    """Return an unproved note with the words of the user that it quotes in its place, and why it is not told at all."""
+    if one.authority >= Authority.USER_TOLD or UNPROVED_MARK not in one.body or one.is_pinned:
+        return one, ""
+    note = split_note(one.body)
+    refuted = f"what it quotes is not the user's word: {note.refuted}" if note.refuted else ""
+    if not note.heard:
+        return one, refuted
+    voice = Authority.USER_TOLD if is_his_statement(one) else one.authority
+    return replace(one, title=f"he said “{note.heard}”", authority=voice), refuted
 
 
 def _follow_contradictions(

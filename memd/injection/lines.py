@@ -10,14 +10,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 
 from memd.belief.changes import says_turn
-from memd.belief.notes import split_note
-from memd.belief.polarity import (
-    has_negation,
-    is_negation,
-    list_conditions,
-    list_folded,
-    tells_of_others,
-)
+from memd.belief.polarity import has_negation, is_negation, list_conditions, list_folded
 from memd.belief.standing import find_other_scope
 from memd.distill.own_words import VERBS
 from memd.distill.proof.objections import claims_fix
@@ -26,7 +19,7 @@ from memd.index import entities
 from memd.injection.choice import TITLES_CACHED, CandidateGroup, measure_age
 from memd.injection.learned import SaidSentence, is_told
 from memd.languages import has_unspaced
-from memd.models import ORDER_KINDS, UNPROVED_MARK, Authority, Kind
+from memd.models import Authority, Kind
 from memd.store.session_context import COMMITS, LEFT_OPEN
 from memd.store.types import ContextCandidate
 from memd.text import (
@@ -395,24 +388,6 @@ def drop_spoken(group: CandidateGroup, said: Sequence[SaidSentence]) -> Candidat
     rests = [(one, find_rest(one.title, said)) for one in group.candidates]
     kept = (replace(one, title=rest or one.title) for one, rest in rests if rest or one.left_open)
     return replace(group, candidates=tuple(kept))
-
-
-def is_his_statement(one: ContextCandidate) -> bool:
-    """Return whether a refused rule or decision is told by a sentence of the user's that does not tell what others say."""
-    heard = split_note(one.body).heard if UNPROVED_MARK in one.body else ""
-    return bool(heard) and one.kind in ORDER_KINDS and not tells_of_others(heard)
-
-
-def tell_heard(one: ContextCandidate) -> tuple[ContextCandidate, str]:
-    """Return an unproved note with the words of the user that it quotes in its place, and why it is not told at all."""
-    if one.authority >= Authority.USER_TOLD or UNPROVED_MARK not in one.body or one.is_pinned:
-        return one, ""
-    note = split_note(one.body)
-    refuted = f"what it quotes is not the user's word: {note.refuted}" if note.refuted else ""
-    if not note.heard:
-        return one, refuted
-    voice = Authority.USER_TOLD if is_his_statement(one) else one.authority
-    return replace(one, title=f"he said “{note.heard}”", authority=voice), refuted
 
 
 def find_rest(title: str, said: Iterable[SaidSentence]) -> str:

@@ -21,7 +21,13 @@ from memd.belief.values import describe_line, find_line, read_set_values
 from memd.distill.proof.reopening import leave_passed
 from memd.distill.proving import find_upheld
 from memd.injection import lines, spoken
-from memd.injection.choice import DAY_MS, CandidateChoice, CandidateGroup
+from memd.injection.choice import (
+    DAY_MS,
+    CandidateChoice,
+    CandidateGroup,
+    is_his_statement,
+    tell_heard,
+)
 from memd.injection.later import read_later_words
 from memd.injection.learned import SAID_MAX, SaidSentence
 from memd.injection.moments import STARTS
@@ -319,7 +325,7 @@ def _split_allowed(
     stated = {one.id for one in candidates if one.id in greater and guides.say(one.title)}
     for group in groups:
         new: list[ContextCandidate] = []
-        for one, refuted in map(lines.tell_heard, group.candidates):
+        for one, refuted in map(tell_heard, group.candidates):
             why = find_objection(one, group) or refuted or None
             if why is None and (others := stated.intersection(one.overruled_by)):
                 why = f"#{min(others)} says otherwise: {_STATED}"
@@ -428,13 +434,11 @@ def _read_project_groups(
     groups = [
         CandidateGroup(RULES_HEADING, tuple(filterfalse(is_unproved, rules)), stands=True),
         CandidateGroup(DECISIONS_HEADING, tuple(filterfalse(is_unproved, decided)), stands=True),
-        CandidateGroup(
-            QUOTED_HEADING, tuple(filter(lines.is_his_statement, unproved)), stands=True
-        ),
+        CandidateGroup(QUOTED_HEADING, tuple(filter(is_his_statement, unproved)), stands=True),
         CandidateGroup(FACTS_HEADING, _once_each(known), stands=True),
         CandidateGroup(TASKS_HEADING, tuple(read_standing(Kind.TASK)), stands=True),
         CandidateGroup(
-            UNPROVED_HEADING, tuple(filterfalse(lines.is_his_statement, unproved)), stands=True
+            UNPROVED_HEADING, tuple(filterfalse(is_his_statement, unproved)), stands=True
         ),
         CandidateGroup(WORK_HEADING, work, is_by_time=True, limit=_WORK_MAX),
     ]
