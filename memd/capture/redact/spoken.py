@@ -20,7 +20,7 @@ import itertools
 from collections.abc import Iterator
 
 from memd.capture.redact import names
-from memd.capture.redact.names import is_named_key, is_naming, is_reference, judge
+from memd.capture.redact.names import is_naming, is_reference, judge
 from memd.capture.redact.regexes import Found, Reading, compile_regex
 from memd.capture.redact.words import (
     BY_SIGN,
@@ -40,11 +40,11 @@ from memd.capture.redact.words import (
     begins_clause,
     can_be_password,
     find_foreign,
+    find_opened,
     find_opening_words,
     find_unspaced,
     find_words,
     has_verb_of_change,
-    is_code,
     is_complete,
     is_last,
     is_of_change,
@@ -107,31 +107,14 @@ def _find_around(text: str, start: int, end: int, word: Word) -> Iterator[Found]
     if is_noun:
         following = ""  # most words after "password" are nouns: "password field"
     value = _find_value(text, start, end, word, following)
-    if word.of_anything:
-        yield from _find_key_of_anything(text, end, word, value)
-        return
     if word.opens:
-        if value is not None and is_code(text[slice(*value)]):
-            yield *value, "password"
+        yield from find_opened(text, end, word, value)
         return
     found = [] if value is None else [value]
     least = names.STRONG if is_noun and not is_of_change(text, end, word) else names.FAIR
     found += _find_others(text, start, end, word, value, least)
     for span in found:
         yield (*span, "password" if word.is_password else "token")
-
-
-def _find_key_of_anything(text: str, end: int, word: Word, value: _Span | None) -> Iterator[Found]:
-    """Yield the value of a “key for …” if it is drawn; a label may stand before it: “key for the maps: osm …”."""
-    tokens = read_tokens_after(text, end)
-    links = (n for n, one in enumerate(tokens) if _read_link(one, word) or one.raw.endswith(":"))
-    at = next(links, len(tokens)) + 1
-    spans = ([value] if value else []) + [(one.start, one.end) for one in tokens[at : at + 2]]
-    for span in spans:
-        words = text[end : max(span[0], end)].split()
-        if is_named_key(words, text[slice(*span)]):
-            yield *span, "token"
-            return
 
 
 def _find_value(text: str, start: int, end: int, word: Word, following: str) -> _Span | None:

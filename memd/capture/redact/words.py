@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from memd.capture.redact import names
 from memd.capture.redact.names import is_naming, is_reference, judge
-from memd.capture.redact.regexes import Reading, compile_regex, find_all, mark_characters
+from memd.capture.redact.regexes import Found, Reading, compile_regex, find_all, mark_characters
 
 
 class Language(NamedTuple):
@@ -534,6 +534,30 @@ def _is_for_something(text: str, start: int, end: int, word: Word) -> bool:
     after = read_tokens_after(text, end)[:_FOR_MAX]
     is_for = any(among(word, "of", one.bare.lower()) for one in after)
     return is_for and not names.is_spared("_".join((*before, "key")))
+
+
+def find_opened(text: str, end: int, word: Word, value: tuple[int, int] | None) -> Iterator[Found]:
+    """Yield the value of a code that opens something, or of a “key for …” if it is drawn.
+
+    A label may stand before the latter: “key for the maps: osm …”.
+    """
+    if not word.of_anything:
+        if value is not None and is_code(text[slice(*value)]):
+            yield *value, "password"
+        return
+    tokens = read_tokens_after(text, end)
+    links = (
+        n
+        for n, one in enumerate(tokens)
+        if one.raw.endswith((":", "=")) or among(word, "being", one.bare.lower())
+    )
+    at = next(links, len(tokens)) + 1
+    spans = ([value] if value else []) + [(one.start, one.end) for one in tokens[at : at + 2]]
+    for span in spans:
+        words = text[end : max(span[0], end)].split()
+        if names.is_named_key(words, text[slice(*span)]):
+            yield *span, "token"
+            return
 
 
 def _is_opening(text: str, start: int, end: int, word: Word) -> bool:
