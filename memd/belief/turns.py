@@ -180,7 +180,8 @@ def _read_order(clause: Clause) -> _Order | None:
     for mark_at, mark in _list_marks(clause):
         clause = clause[:mark_at] if mark_at + len(mark) < len(clause) else clause
         break
-    phrases = list(_split_phrases(clause))
+    if not (phrases := list(_split_phrases(clause))):  # all of it only joins: `so between`
+        return None
     verb, head = phrases[0][1][:1], phrases[0][1][1:]
     slots = [head] if head else []
     is_choice = bool(verb) and verb[0].key in _CHOOSING

@@ -4,6 +4,7 @@ import pytest
 
 from memd.belief.changes import CHANGED_VALUE_RULE
 from memd.belief.claims import statement_text
+from memd.belief.decide import changes_sentence
 from memd.models import EdgeType, Kind
 from memd.recall.provenance import explain_node
 from memd.store import links
@@ -201,5 +202,6 @@ async def test_what_was_changed_once_can_be_changed_again(desk):
     )
     first, second, third = await say(desk, *said)
     assert [s.superseded_by for s in (first, second, third)] == [second.id, third.id, None]
+    assert not changes_sentence("Use Drone, over.", "We don't use Bamboo any more.")
     _, _, third, *_ = await say(desk, "We don't use Chef for the servers any more, we use Nix.")
     assert third.superseded_by is None
