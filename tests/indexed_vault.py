@@ -9,8 +9,8 @@ from memd.embeddings.hashing import HashingEmbedder
 from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex
 from memd.models import Draft, Kind, SessionRef
+from memd.recall import Question
 from memd.recall.recaller import Recaller
-from memd.recall.types import Question
 from memd.store import projects, summaries
 
 NOW = 1_800_000_000_000

@@ -21,11 +21,11 @@ from memd.consolidate.remember import NewMemory
 from memd.consolidate.scrub import Eraser, make_redaction_rule
 from memd.distill.distiller import Distiller
 from memd.embeddings.hashing import HashingEmbedder
-from memd.index import check, snapshot
+from memd.index import indexer, snapshot
 from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex, VaultContents
+from memd.recall import Question
 from memd.recall.recaller import Recaller
-from memd.recall.types import Question
 from memd.store import fulltext, integrity, summaries
 from memd.store.backup import read_snapshot
 from memd.store.database import Database
@@ -249,8 +249,8 @@ class WholeVault:
         # Of a connection that has looked before, FTS5 checks by a stale structure.
         with read_snapshot(self.path) as tx:
             found = integrity.examine_vault(tx, self.clock(), is_served=True)
-            found.append(check.check_sample(tx, limit=1_000))
-            found.append(check.check_snapshot(tx, self.path, HashingEmbedder()))
+            found.append(indexer.check_sample(tx, limit=1_000))
+            found.append(indexer.check_snapshot(tx, self.path, HashingEmbedder()))
         return [one for one in found if one.verdict != "ok"]
 
     def chains(self):

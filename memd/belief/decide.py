@@ -19,11 +19,10 @@ from memd.belief.changes import ValueChange, find_replaced_order, find_value_cha
 from memd.belief.claims import Claims, parse_claims, parse_statement, statement_text
 from memd.belief.compare import Agreement, Comparison, Difference, compare, compare_claims
 from memd.belief.fidelity import tells_whole
-from memd.belief.moves import find_moved
 from memd.belief.notes import split_note
 from memd.belief.polarity import WORDS
 from memd.belief.standing import find_objection, holds_alike
-from memd.belief.turns import find_ended, find_exchanged
+from memd.belief.turns import find_ended, find_exchanged, find_moved
 from memd.models import Draft, EdgeType, Kind, Summary, Tier
 from memd.text import content_stems, normalised
 

@@ -11,8 +11,8 @@ import re
 from collections.abc import Collection, Sequence
 
 from memd.belief import polarity, scope
+from memd.belief.notes import QuotedPlace, words_of
 from memd.belief.polarity import WORDS, list_folded
-from memd.belief.quotes import QuotedPlace, words_of
 from memd.languages import detect_text_languages
 from memd.patterns import read_weights, weigh
 from memd.text import is_stop_word, split_sentences, stem, words

@@ -26,10 +26,12 @@ from memd.belief.later import (
     takes_back_answer,
     weighs,
 )
-from memd.belief.notes import Backing, Proof, QuotedNote, Unproved
-from memd.belief.polarity import WORDS
-from memd.belief.quotes import (
+from memd.belief.notes import (
+    Backing,
+    Proof,
+    QuotedNote,
     QuotedPlace,
+    Unproved,
     content_of,
     count_shared,
     find_quote,
@@ -40,6 +42,7 @@ from memd.belief.quotes import (
     strip_unseen,
     words_of,
 )
+from memd.belief.polarity import WORDS
 from memd.belief.scope import find_widened, list_measures, list_numbers
 from memd.languages import LATIN_LANGUAGES, is_function_word
 from memd.text import fold, is_stop_word, one_line, split_sentences, words

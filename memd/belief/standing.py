@@ -10,7 +10,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from memd.models import Authority, Summary
-from memd.store.types import MemoryStanding
+from memd.store import MemoryStanding
 
 _VOICES = {"user": Authority.USER_HAND, "agent": Authority.AGENT_CALL}
 

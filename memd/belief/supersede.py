@@ -21,11 +21,10 @@ from memd.belief.decide import (
 )
 from memd.belief.ending import turns_words
 from memd.belief.later import find_contradiction
-from memd.belief.moves import name_placed
 from memd.belief.notes import Backing, Proof, split_note
 from memd.belief.proof import count_turns
 from memd.belief.standing import Objection, authority_of, find_objection, holds_alike
-from memd.belief.turns import name_ended
+from memd.belief.turns import name_ended, name_placed
 from memd.errors import BadRequest
 from memd.models import NOTED, Authority, EdgeType, EventKind, Kind, Summary, Supersession
 from memd.store import events, judgments, links, summaries

@@ -24,9 +24,8 @@ from memd.belief.notes import split_note
 from memd.belief.polarity import WORDS
 from memd.models import Kind, name_setting
 from memd.patterns import compile_lazily
-from memd.store import judgments, links
+from memd.store import SettingsEdge, SummaryHead, judgments, links
 from memd.store.database import Connection
-from memd.store.types import SettingsEdge, SummaryHead
 from memd.text import content_stems, is_stop_word, one_line, split_identifier, split_sentences
 
 _CHARACTERS_MAX = 2_000

@@ -7,7 +7,7 @@ and a later import become one row. A forked or resumed session repeats lines und
 that is unique in the world identifies its event alone; a weak id is combined with its session. A prompt may end
 more than once (a stop hook that lets the agent continue, two compactions in a long turn), so the words of the
 answer are part of those keys; only the words, because the transcript formats the text differently. Should two
-different events have one key all the same, `copies` tells them apart before the second is taken for a copy.
+different events have one key all the same, `write` tells them apart before the second is taken for a copy.
 """
 
 import functools

@@ -18,7 +18,7 @@ from memd.cli.terminal import YesOption, complete_from, confirm, print_result, w
 from memd.errors import Unreachable
 from memd.transfer import importer
 from memd.transfer.importer import ImportReport, MemoryImportReport, TranscriptImportReport
-from memd.transfer.readers.base import is_not_understood
+from memd.transfer.readers import is_not_understood
 from memd.transfer.session_sources import (
     CATALOGUE,
     MemorySource,

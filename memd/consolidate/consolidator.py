@@ -29,7 +29,7 @@ from memd.consolidate import near_duplicates, runs
 from memd.consolidate.merging import MergeReport, merge_duplicates
 from memd.consolidate.near_duplicates import CosinePair, hash_text
 from memd.consolidate.runs import UndoResult
-from memd.embeddings.base import ChatModel
+from memd.embeddings import ChatModel
 from memd.index.memory_index import MemoryIndex
 from memd.models import EdgeType, Summary
 from memd.store import links, summaries

@@ -19,7 +19,7 @@ from memd.belief.notes import Note, split_note
 from memd.belief.standing import holds_alike
 from memd.belief.supersede import NEAR_DUPLICATE_RULE, hide
 from memd.consolidate.runs import MERGED
-from memd.embeddings.base import ChatModel
+from memd.embeddings import ChatModel
 from memd.errors import EngineFailed
 from memd.models import Draft, EdgeType, Summary
 from memd.store import links, summaries

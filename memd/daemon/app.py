@@ -48,7 +48,7 @@ from memd.daemon.worktrees import WorktreeJoiner
 from memd.distill.distiller import Distiller
 from memd.distill.redistill import Redistiller
 from memd.distill.writer import TurnWriter
-from memd.embeddings.base import ChatModel, Reranker
+from memd.embeddings import ChatModel, Reranker
 from memd.embeddings.command import CommandChat, CommandReranker, pick_environment
 from memd.embeddings.hashing import HashingEmbedder
 from memd.embeddings.providers import OllamaChat

@@ -29,7 +29,7 @@ from memd.errors import (
     VaultError,
     VaultFull,
 )
-from memd.index import check as index_check
+from memd.index import indexer as index_check
 from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex
 from memd.models import Finding

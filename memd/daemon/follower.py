@@ -31,7 +31,7 @@ from memd.errors import MemdError
 from memd.models import EventKind, NewEvent
 from memd.store import events
 from memd.store.database import Database
-from memd.transfer.readers.base import AHEAD_MS, ImportedPayload, SessionReader, is_not_understood
+from memd.transfer.readers import AHEAD_MS, ImportedPayload, SessionReader, is_not_understood
 from memd.transfer.readers.codex import CodexReader
 from memd.transfer.readers.copilot import CopilotReader
 from memd.transfer.transcripts import TranscriptReader

@@ -19,7 +19,7 @@ import anyio
 import anyio.abc
 
 from memd import log
-from memd.embeddings.circuit_breaker import RestartBackoff
+from memd.embeddings import RestartBackoff
 from memd.errors import ConfigError
 
 WorkerState = Literal["running", "backing off", "stopped"]

@@ -9,7 +9,6 @@ from collections.abc import Iterator, Sequence
 from itertools import islice
 
 from memd.belief import polarity
-from memd.distill import offers
 from memd.distill import text as sentences
 from memd.distill.episodes import EpisodeContext, Refusal, ShellCommand, Story
 from memd.distill.proof import checks, command_output
@@ -169,7 +168,7 @@ def find_answered(story: Story, heard: str) -> str:
     """
     if not heard or not sentences.is_short(story.prompt):
         return ""
-    if taken := offers.find_taken(story.prompt, heard):
+    if taken := sentences.find_taken(story.prompt, heard):
         return taken
     heard = _DIRECTIVES.sub("", heard[-2_000:])
     told = [s.text for s in sentences.read_statements(heard) if s.text[:1] != "<"]

@@ -18,7 +18,7 @@ from memd.distill.episodes import EpisodeContext, read_story
 from memd.distill.proving import list_said, list_spoken
 from memd.distill.text import clip
 from memd.distill.writer import PROMPTS, call_model, find_object
-from memd.embeddings.base import ChatModel
+from memd.embeddings import ChatModel
 from memd.models import AGENTS_IMPORT, Event, EventKind, Session
 from memd.store import events, ledger, projects
 from memd.store.database import Connection, Database

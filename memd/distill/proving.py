@@ -15,19 +15,21 @@ from memd.belief.notes import (
     Proof,
     QuotedNote,
     Unproved,
+    find_quote,
+    has_words,
     mark_unproved,
     name_proof,
     show_upheld,
     split_note,
+    words_of,
 )
 from memd.belief.proof import Said, Spoken, SpokenRecord, is_taken_back, prove, refuse
-from memd.belief.quotes import find_quote, has_words, words_of
 from memd.belief.rejections import leave_retracted
 from memd.distill.assertions import CHOSEN, read_sentence
 from memd.distill.edits import EDIT_TOOLS
 from memd.distill.episodes import QUESTION_TOOL, EpisodeContext, Story, Utterance, read_story
-from memd.distill.offers import read_options
 from memd.distill.own_words import OwnSentence, find_typed_paragraphs, read_own_sentences
+from memd.distill.text import read_options
 from memd.distill.vetoes import OPAQUE
 from memd.models import NOTED, Authority, Event, EventKind, Session, SessionRef, Summary
 from memd.paths import name_device

@@ -25,8 +25,7 @@ from memd import log
 from memd.belief.claims import statement_text
 from memd.belief.compare import compare
 from memd.config import DistillConfig
-from memd.distill.distiller import plan_episodes
-from memd.distill.due import DueBatch, DueRequest, read_context
+from memd.distill.distiller import DueBatch, DueRequest, plan_episodes, read_context
 from memd.distill.episodes import find_sender, slot_uid, split_episodes, uid_beside
 from memd.distill.transaction import EpisodePlan, delete_summaries, write_episode
 from memd.distill.work import join_all

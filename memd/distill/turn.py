@@ -1,6 +1,6 @@
 """Draft the memories of one episode. Pure: no I/O, no clock.
 
-    events ─ due.py         reads the turns that are due, whole: new ones, and those that a new one changes
+    events ─ distiller.py   reads the turns that are due, whole: new ones, and those that a new one changes
       │
     episodes.py             groups events into episodes, one a turn, and reads each as a story: what was said and run;
       │                     edits.py: which lines changed, and which settings have another value by that

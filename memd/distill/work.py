@@ -18,7 +18,7 @@ from functools import cache
 from typing import Any
 
 from memd.caches import cached
-from memd.distill import episodes, offers
+from memd.distill import episodes, text
 from memd.distill import text as sentences
 from memd.distill.edits import FileEdit, is_edit, text_at
 from memd.distill.episodes import (
@@ -116,7 +116,7 @@ def _is_aside(said: str, answer: str) -> bool:
     """Return whether an answer for which nothing was done says little: it asks back, or is to a text that nobody typed."""
     if not 0 < len(answer) < _ASIDE_CHARACTERS:
         return False
-    asks_back = any(mark in answer for mark in sentences.QUESTION_MARKS) or offers.list_labelled(
+    asks_back = any(mark in answer for mark in sentences.QUESTION_MARKS) or text.list_labelled(
         answer
     )
     return bool(asks_back) or not read_own_sentences(said)
@@ -363,7 +363,7 @@ def _only_reads_out(story: Story) -> bool:
 def _shows_menu(story: Story) -> bool:
     """Return whether a turn that changed nothing ended with a menu read out of a prompt or a file, for the user to choose from."""
     lines = sum(bool(line.strip()) for line in story.told.split("\n"))
-    offered, needed = offers.list_labelled(story.told), max(_MENU_MIN, _MENU_SHARE * lines)
+    offered, needed = text.list_labelled(story.told), max(_MENU_MIN, _MENU_SHARE * lines)
     if len(offered) < needed or changed_something(story):
         return False
     shown = _spell("\n".join((story.prompt, *story.shown)))

@@ -23,7 +23,7 @@ from memd.config import DistillConfig
 from memd.distill.own_words import VERBS
 from memd.distill.proof.objections import claims_fix
 from memd.distill.text import clip, score_quality
-from memd.embeddings.base import ChatModel
+from memd.embeddings import ChatModel
 from memd.errors import EngineAbsent, EngineFailed
 from memd.models import Draft, EventKind, Kind, Summary
 from memd.patterns import Table, compile_lazily

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from memd.embeddings.base import Provider, TextsRefused, Vectors
+from memd.embeddings import Provider, TextsRefused, Vectors
 from memd.errors import EngineFailed
 from memd.models import Space
 from memd.text import storable

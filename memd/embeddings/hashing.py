@@ -15,7 +15,7 @@ from collections.abc import Callable, Iterator, Sequence
 
 import numpy as np
 
-from memd.embeddings.base import Vectors
+from memd.embeddings import Vectors
 from memd.languages import has_unspaced, split_scripts
 from memd.models import Space
 from memd.text import fold, is_stop_word, terms, words

@@ -23,7 +23,7 @@ import anyio.to_thread
 
 from memd import __version__
 from memd.config import EnginesConfig
-from memd.embeddings.base import ModelNotServed, ServedModel, TextsRefused
+from memd.embeddings import ModelNotServed, ServedModel, TextsRefused
 from memd.errors import ConfigError, EngineAbsent, EngineFailed
 from memd.models import Space
 from memd.text import digest, one_line

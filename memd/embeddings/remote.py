@@ -20,8 +20,9 @@ import numpy as np
 
 from memd import log
 from memd.config import EnginesConfig
-from memd.embeddings.base import (
+from memd.embeddings import (
     BATCH_S,
+    CircuitBreaker,
     ModelNotServed,
     Provider,
     ServedModel,
@@ -34,7 +35,6 @@ from memd.embeddings.batching import (
     BatchEmbedder,
     validate_vectors,
 )
-from memd.embeddings.circuit_breaker import CircuitBreaker
 from memd.embeddings.local.packages import CATALOG
 from memd.embeddings.local.process import PROVIDER as LOCAL
 from memd.embeddings.local.process import LocalProvider

@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from memd import log
 from memd.caches import trim_heap
 from memd.config import EnginesConfig
-from memd.embeddings.base import BATCH_S, Embedder, ModelEmbedder, Vectors
+from memd.embeddings import BATCH_S, Embedder, ModelEmbedder, Vectors
 from memd.errors import BadRequest, EngineAbsent, EngineFailed
-from memd.index.chunking import passage_text
 from memd.index.memory_index import MemoryIndex
+from memd.index.passages import passage_text
 from memd.index.quantization import decode_vectors, encode_vectors, is_float16
 from memd.models import Space
 from memd.store import fulltext

@@ -12,8 +12,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.models import Kind, Tier
+from memd.store import IndexRow, StoredPassage
 from memd.store.filter import Mask
-from memd.store.types import IndexRow, StoredPassage
 
 Rows = NDArray[np.intp]
 Column = NDArray[Any]

@@ -22,8 +22,8 @@ from memd.index.postings import ROW_PARTS, InvertedIndex
 from memd.index.quantization import BinaryCodes, Floats, VectorRows
 from memd.index.term_dictionary import TermDictionary
 from memd.models import Space
+from memd.store import IndexRow, StoredPassage
 from memd.store.filter import Mask
-from memd.store.types import IndexRow, StoredPassage
 
 _T = TypeVar("_T")
 TermLines = tuple[bytes, bytes]

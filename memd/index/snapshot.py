@@ -28,7 +28,7 @@ from anyio import from_thread
 from numpy.typing import NDArray
 
 from memd import log
-from memd.embeddings.base import Embedder, LocalEmbedder
+from memd.embeddings import Embedder, LocalEmbedder
 from memd.errors import VaultError
 from memd.index.backfill import texts_to_embed
 from memd.index.memory_index import (

@@ -21,7 +21,7 @@ from memd.belief.decide import VALUE_KINDS, are_twins
 from memd.belief.notes import show_said, split_note
 from memd.belief.polarity import tells_of_others
 from memd.models import CLOCK_SKEW_MAX_MS, ORDER_KINDS, UNPROVED_MARK, Authority, Kind
-from memd.store.types import ContextCandidate
+from memd.store import ContextCandidate
 from memd.text import content_stems, normalised, one_line, split_sentences
 
 DAY_MS = 86_400_000

@@ -37,10 +37,9 @@ from memd.injection.start import SessionCandidates, SessionPlace, SessionState
 from memd.injection.working_tree import WorkingTree, drop_arguments
 from memd.models import EdgeType, Event, Kind, Summary
 from memd.patterns import compile_lazily
-from memd.store import events, links, session_context, summaries, usage
+from memd.store import ContextCandidate, events, links, session_context, summaries, usage
 from memd.store.database import Connection
 from memd.store.events import TurnFilter, match_turns
-from memd.store.types import ContextCandidate
 from memd.text import WORD, content_stems, normalised, one_line, split_sentences, unique
 
 _NOTED_SHOWN, _RULES_SHOWN, _PLACES_SHOWN = 3, 10, 3
@@ -257,14 +256,15 @@ ERROR_KINDS = (Kind.FAILURE, Kind.FIX, Kind.CHANGE, Kind.DISCOVERY, Kind.NOTE, K
 """Kinds of memories that may tell of an error and its fix."""
 _OUTPUT_CHARACTERS_MAX = 60_000
 _TITLE_CHARACTERS = 200
-_VARYING = compile_lazily(
-    r"(?:/tmp|/var/folders|/private/var|[A-Z]:\\[\w\\]*Temp)[/\\][^\s:'\")\]]*"
-    r"|\b0x[0-9a-fA-F]+\b|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{12,64}\b"
-    r"|\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
+_TEMPORARY = r"(?:/tmp|/var/folders|/private/var|[A-Z]:\\[\w\\]*Temp)[/\\][^\s:'\")\]]*"
+_ID = r"\b0x[0-9a-fA-F]+\b|\b[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\b|\b[0-9a-f]{12,64}\b"
+_TIME = (
+    r"\b\d{4}-\d\d-\d\d[T ]\d\d:\d\d(?::\d\d)?(?:[.,]\d+)?(?:Z|[+-]\d\d:?\d\d)?"
     r"|\b(?:[A-Z][a-z]{2} {1,2}\d{1,2} )?\d\d:\d\d:\d\d(?:[.,]\d+)?\b|\b\d+(?:\.\d+)?\s?(?:ms|s|sec|seconds)\b"
-    r"|\b\d+(?:[.,]\d+)*\s?(?:[KMGTkmgt]i?[Bb]|[Bb]ytes)\b"
-    r"|(\.[A-Za-z]\w{0,4}):\d+(?::\d+)?(?=[:\s)]|\Z)|\(\d+,\s?\d+\)|\b(?:line|column|col|pid|PID) \d+"
 )
+_SIZE = r"\b\d+(?:[.,]\d+)*\s?(?:[KMGTkmgt]i?[Bb]|[Bb]ytes)\b"
+_POSITION = r"(\.[A-Za-z]\w{0,4}):\d+(?::\d+)?(?=[:\s)]|\Z)|\(\d+,\s?\d+\)|\b(?:line|column|col|pid|PID) \d+"
+_VARYING = compile_lazily(rf"{_TEMPORARY}|{_ID}|{_TIME}|{_SIZE}|{_POSITION}")
 """What differs from run to run of the same failure."""
 _FAILED = compile_lazily(r"\A`.*` ?(?:\([^\n]*\) )?failed: (.+)$", re.MULTILINE)
 _FIXED = compile_lazily(

@@ -15,13 +15,13 @@ from memd.belief.standing import find_other_scope
 from memd.distill.own_words import VERBS
 from memd.distill.proof.objections import claims_fix
 from memd.distill.text import is_question, split_sentences
-from memd.index import entities
+from memd.index import passages
 from memd.injection.choice import TITLES_CACHED, CandidateGroup, measure_age
 from memd.injection.learned import SaidSentence, is_told
 from memd.languages import has_unspaced
 from memd.models import Authority, Kind
+from memd.store import ContextCandidate
 from memd.store.session_context import COMMITS, LEFT_OPEN
-from memd.store.types import ContextCandidate
 from memd.text import (
     content_stems,
     find_sentence_ends,
@@ -147,7 +147,7 @@ def stands_alone(title: str, least: int = _STATEMENT_WORDS_MIN) -> bool:
     """
     bare = _LABEL.sub("", title)
     prose = _CODE.sub(" code ", bare)
-    least -= bool(_NAME.search(bare) or entities.entities_of_text(bare))
+    least -= bool(_NAME.search(bare) or passages.entities_of_text(bare))
     if "[REDACTED" in bare or count_content_words(bare) < least or _DEMONSTRATIVE.search(prose):
         return False
     pronoun = _PRONOUN.search(prose)

@@ -17,7 +17,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 
 from memd.belief.standing import is_pinned_by_user
-from memd.capture.fingerprints import fold_plainly, split_units, squeeze, weigh_unit
+from memd.capture.truncate import fold_plainly, split_units, squeeze, weigh_unit
 from memd.injection import lines
 from memd.injection.breaches import PROGRAMS
 from memd.injection.choice import CandidateChoice, CandidateGroup
@@ -27,9 +27,9 @@ from memd.models import Authority, Summary
 from memd.patterns import compile_lazily
 from memd.recall.hits import make_snippet
 from memd.recall.query import QueryTerms
+from memd.store import ContextCandidate
 from memd.store.database import Connection
 from memd.store.events import TurnFilter, match_turns, sessions_around
-from memd.store.types import ContextCandidate
 from memd.text import is_stop_word, one_line, split_identifier, split_sentences, unique, words
 
 UNTOLD = "its words are a tool's, a page's or a file's"

@@ -17,7 +17,7 @@ import anyio
 from memd import log
 from memd.belief.claims import statement_text
 from memd.belief.compare import compare
-from memd.capture.fingerprints import (
+from memd.capture.truncate import (
     FINGERPRINT,
     find_known_runs,
     read_fingerprint,
@@ -27,7 +27,7 @@ from memd.capture.fingerprints import (
 )
 from memd.distill.edits import text_at
 from memd.errors import MemdError
-from memd.index.entities import entities_of_text
+from memd.index.passages import entities_of_text
 from memd.injection.session_record import TimedTexts, list_strings
 from memd.models import Event, EventKind, Kind
 from memd.store import events, summaries, usage

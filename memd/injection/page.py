@@ -21,7 +21,7 @@ from functools import partial
 from memd.belief.notes import show_said
 from memd.belief.standing import find_branch, list_files, list_places
 from memd.capture import clients
-from memd.capture.redact.blocks import INJECTED_CLOSING, INJECTED_OPENING, INJECTED_TAG
+from memd.capture.redact.documents import INJECTED_CLOSING, INJECTED_OPENING, INJECTED_TAG
 from memd.injection import choice
 from memd.injection.choice import LINES_MAX, CandidateChoice, CandidateGroup
 from memd.injection.learned import SAID_CHARACTERS_MAX, SaidSentence, is_told
@@ -32,7 +32,7 @@ from memd.injection.prompt_gate import GatedHit
 from memd.injection.start import SessionCandidates, SessionState
 from memd.injection.working_tree import WorkingTree
 from memd.models import Authority, Kind, Summary
-from memd.store.types import ContextCandidate
+from memd.store import ContextCandidate
 from memd.text import one_line, unique
 from memd.time_expressions import format_time
 

@@ -20,14 +20,14 @@ from itertools import chain
 
 from memd.belief.decide import CLAIM_KINDS
 from memd.belief.polarity import COURTESIES, STEERING
-from memd.capture.fingerprints import squeeze
 from memd.capture.redact import redact_blocks
-from memd.index import entities
+from memd.capture.truncate import squeeze
+from memd.index import passages
 from memd.injection.breaches import PROGRAMS
 from memd.machine_text import is_machine_text, strip_blocks
 from memd.models import Kind, Summary
 from memd.patterns import compile_lazily
-from memd.recall.types import Hit, RelevanceGate, TermRarity
+from memd.recall import Hit, RelevanceGate, TermRarity
 from memd.recall.verdict import QUESTION_WORDS_MAX, best_coverage, coverage_of, score_floor_of
 from memd.text import (
     WORD,
@@ -64,22 +64,28 @@ _COMMAND = re.compile(r"/[A-Za-z][\w:-]*(?:\s|$)|(?:!|#\s)[^\n]*\Z")
 _GO_AHEAD = re.compile(
     r"(?:yes|yep|yeah|yup|ok|okay|no|nope|sure|perfect|great|agreed|exactly)\b", re.IGNORECASE
 )
-_CHORE = re.compile(
-    r"(?:(?:ok(?:ay)?|now|then|please|and|also|so|great|i think)\W+)*(?:(?:can|could|would"
-    r"|will) (?:you|we|u) |let'?s |lets |you can |please |go ahead and )*(?:please )?"
-    r"(?:add|address|amend|check|clean|close|commit|create|do|fix|format|handle"
-    r"|have a look|implement|link|list|look|make|merge|open|pull|push|put|read|rebase"
-    r"|remove|reply|resolve|revert|review|run|show|start|take a look|tell|test|try|update|write)\b",
-    re.IGNORECASE,
+_ASKING = (
+    r"(?:(?:ok(?:ay)?|now|then|please|and|also|so|great|i think)\W+)*(?:(?:can|could|would|will) (?:you|we|u) "
+    r"|let'?s |lets |you can |please |go ahead and )*(?:please )?"
 )
+_CHORES = (
+    "add|address|amend|check|clean|close|commit|create|do|fix|format|handle|have a look|implement|link|list|look|make|merge"
+    "|open|pull|push|put|read|rebase"
+)
+_MORE_CHORES = (
+    "remove|reply|resolve|revert|review|run|show|start|take a look|tell|test|try|update|write"
+)
+_CHORE = re.compile(rf"{_ASKING}(?:{_CHORES}|{_MORE_CHORES})\b", re.IGNORECASE)
 """How an order begins that says nothing of its subject: `check the comments`."""
 _POINTING = re.compile(r"\b(?:this|that|these|those|it)\W*$", re.IGNORECASE)
 """How a sentence ends that is about what was just said."""
+_EARLIER = r"last (?:time|week|month|year|session)|previously|back then|in an? (?:earlier|previous) session"
+_WHAT_WE_DID = (
+    r"(?:did|have|had) we|we (?:already )?(?:decided|agreed|chose|discussed|settled|tried)"
+    r"|(?:was|were) (?:decided|agreed)"
+)
 _PAST = re.compile(
-    r"\b(?:last (?:time|week|month|year|session)|remember|recall|previously|back then|in an? (?:earlier|previous) session|"
-    r"(?:did|have|had|what did|why did|when did) we|we (?:already )?(?:decided|agreed|chose|discussed|settled|tried)"
-    r"|(?:was|were) (?:decided|agreed))\b|\bbefore\s*\?",
-    re.IGNORECASE,
+    rf"\b(?:{_EARLIER}|remember|recall|{_WHAT_WE_DID})\b|\bbefore\s*\?", re.IGNORECASE
 )
 """How a prompt asks what was said or done earlier."""
 _REDACTED = re.compile(r"\[REDACTED:[\w#-]*\]")
@@ -444,7 +450,7 @@ def read_prompt(prompt: str) -> PromptQuery:
 
 
 def _find_names(text: str) -> tuple[str, ...]:
-    found = entities.entities_of_text(text)
+    found = passages.entities_of_text(text)
     return unique(
         n
         for n, kind in found

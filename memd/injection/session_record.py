@@ -7,7 +7,7 @@ from functools import cached_property
 from math import comb, inf
 from typing import Any, Generic, TypeVar
 
-from memd.capture.fingerprints import (
+from memd.capture.truncate import (
     FINGERPRINT,
     ROOTS_MIN,
     chance_of_run,

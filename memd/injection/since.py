@@ -29,10 +29,9 @@ from memd.injection.later import (
 from memd.injection.learned import SaidSentence
 from memd.injection.lines import OUTCOME_KINDS
 from memd.models import Authority, Kind, Summary
-from memd.recall.types import Answer, Hit, Why
-from memd.store import events, projects, reviews, session_context, summaries
+from memd.recall import Answer, Hit, Why
+from memd.store import ContextCandidate, events, projects, reviews, session_context, summaries
 from memd.store.database import Connection, Database
-from memd.store.types import ContextCandidate
 from memd.text import normalised, one_line
 
 STANDING_KINDS = frozenset(

@@ -45,9 +45,11 @@ _ANSWER_WORDS_MAX = 4
 _CONTENT_MIN = 5
 """Content words from which an order says more than what was at hand. By this and the next, 32 of 525 late sentences of seven
 people went, of which none was wanted; of all, one in nine was."""
-_OF_ONE_CHANGE = re.compile(
-    r"\b(?:the|this|that|my|your|our|current|other)\s+(?:[\w./-]+\s+){0,2}"
+_CHANGE = (
     r"(?:pr|pull request|merge request|branch|commit|worktree)\b(?! (?:messages?|names?|titles?))"
+)
+_OF_ONE_CHANGE = re.compile(
+    rf"\b(?:the|this|that|my|your|our|current|other)\s+(?:[\w./-]+\s+){{0,2}}{_CHANGE}"
     r"|\bpr (?:feedback|comments?|checks?)\b|\bto (?:main|master|remote|origin|upstream)\b",
     re.IGNORECASE,
 )

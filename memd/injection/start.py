@@ -34,9 +34,16 @@ from memd.injection.moments import STARTS
 from memd.injection.since import STANDING_KINDS, drop_undone, find_twin, is_followed, tell_since
 from memd.injection.working_tree import NO_GUIDES, Guides
 from memd.models import GLOBAL_PROJECT, RULE_KINDS, Authority, Kind, Project, Session, Summary
-from memd.store import events, judgments, projects, session_context, usage
+from memd.store import (
+    ContextCandidate,
+    MemoryStanding,
+    events,
+    judgments,
+    projects,
+    session_context,
+    usage,
+)
 from memd.store.database import Connection
-from memd.store.types import ContextCandidate, MemoryStanding
 from memd.text import unique
 
 RULES_HEADING = "Rules"

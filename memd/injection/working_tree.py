@@ -24,7 +24,7 @@ from memd.belief.turns import name_ended
 from memd.belief.values import describe_line, find_line
 from memd.caches import cached
 from memd.patterns import compile_lazily
-from memd.recall.types import Answer, Hit
+from memd.recall import Answer, Hit
 from memd.store import projects
 from memd.store.database import Database
 from memd.text import content_stems, split_sentences

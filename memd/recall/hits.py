@@ -14,14 +14,13 @@ from memd.belief.decide import CLAIM_KINDS
 from memd.belief.notes import drop_content
 from memd.embeddings.hashing import HashingEmbedder
 from memd.models import Summary
+from memd.recall import Hit, ScorePart, Turn, apply_parts
 from memd.recall.precedence import Remarks
 from memd.recall.profiles import DiversitySettings
 from memd.recall.query import ParsedQuery, QueryTerms, fts_expression
 from memd.recall.ranking import ScoredCandidates, make_parts
-from memd.recall.types import Hit, ScorePart, Turn, apply_parts
-from memd.store import events, links, summaries
+from memd.store import SummaryHead, events, links, summaries
 from memd.store.database import Connection
-from memd.store.types import SummaryHead
 from memd.text import content_stems, fold, is_stop_word, normalised, one_line, split_sentences, stem
 
 TURNS_MAX = 20

@@ -15,11 +15,11 @@ from memd.errors import BadRequest, UnknownId
 from memd.index.columns import TIER_CODES
 from memd.index.memory_index import MemoryIndex
 from memd.models import CLOCK_SKEW_MAX_MS, Kind, Summary, Tier
+from memd.recall import Answer, Question, ScorePart, Timeline, TimelineRow
 from memd.recall.hits import Match, make_hits
 from memd.recall.query import ParsedQuery
 from memd.recall.question_time import QuestionTime, asks_for_decisions, asks_what_happened
 from memd.recall.retrievers import find_visible_rows, first_row_per_summary
-from memd.recall.types import Answer, Question, ScorePart, Timeline, TimelineRow
 from memd.store import judgments, projects, summaries
 from memd.store import projects as stored_projects
 from memd.store.database import Connection, Database

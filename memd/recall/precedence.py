@@ -25,14 +25,13 @@ from memd.belief.values import (
     read_set_values,
 )
 from memd.models import Authority, Kind, Summary
+from memd.recall import Answer, ScorePart, apply_parts
 from memd.recall.profiles import RerankSettings
 from memd.recall.query import ParsedQuery
 from memd.recall.ranking import ScoreStep
 from memd.recall.retrievers import Floats
-from memd.recall.types import Answer, ScorePart, apply_parts
-from memd.store import judgments
+from memd.store import MemoryStanding, SummaryHead, judgments
 from memd.store.database import Connection
-from memd.store.types import MemoryStanding, SummaryHead
 from memd.text import content_stems, fold, normalised, stems, unique
 
 DEPTH = 20

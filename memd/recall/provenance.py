@@ -32,7 +32,7 @@ from memd.models import (
     Supersession,
     Tier,
 )
-from memd.recall.types import (
+from memd.recall import (
     JudgmentLink,
     PastInjection,
     SourceEvent,

@@ -20,8 +20,8 @@ from numpy.typing import NDArray
 from memd.languages import detect_question_languages, has_unspaced, is_function_word
 from memd.models import Kind
 from memd.patterns import compile_lazily
+from memd.recall import Question
 from memd.recall.profiles import Profile
-from memd.recall.types import Question
 from memd.text import WORD, fold, is_stop_word, split_identifier, stem_as, terms, unique, words
 
 QUERY_CHARACTERS_MAX = 4_000
@@ -198,31 +198,36 @@ def _quote_for_fts(text: str) -> str:
     return '"' + text.replace('"', " ") + '"'
 
 
+_PRESENT = r"right now|as of now|nowadays|these days|at (?:present|the moment)|currently"
+_LATELY = (
+    r"latest|newest|(?:most )?recent(?:ly)?|just now|yesterday|today|this (?:week|morning)"
+    r"|last (?:session|time|night|week|thing|change|commit|prompt)"
+)
+_LEFT_OFF = r"left off|where (?:was|were) (?:i|we)|pick(?:ing)? up where"
 _RECENT_PATTERN = compile_lazily(
-    r"\b(?:latest|newest|most recent(?:ly)?|recent(?:ly)?|just now|yesterday|today|this (?:week|morning)"
-    r"|last (?:session|time|night|week|thing|change|commit|prompt)|left off|where (?:was|were) (?:i|we)"
-    r"|pick(?:ing)? up where|so far|current(?:ly)?|nowadays|these days|at (?:present|the moment)|right now|as of now)\b",
-    re.IGNORECASE,
+    rf"\b(?:{_LATELY}|{_LEFT_OFF}|so far|current|{_PRESENT})\b", re.IGNORECASE
 )
-_PRESENT_PATTERN = compile_lazily(
-    r"\b(?:right now|as of now|nowadays|these days|at (?:present|the moment)|currently|now(?=\W*$))\b",
-    re.IGNORECASE,
-)
+_PRESENT_PATTERN = compile_lazily(rf"\b(?:{_PRESENT}|now(?=\W*$))\b", re.IGNORECASE)
 """Adverbs of the present, which are not searched for: `these days` must not find `thirty days`."""
+_WHAT_TO_DO = (
+    r"how (?:should|do|must|shall) (?:i|we|you|\w+ (?:be|get))\b|how should\b|should (?:i|we|you)\b"
+)
+_WHY_NOT = r"why (?:did|does|do|is|was|were|are) .*\b(?:fail\w*|crash\w*|break\w*|broke\w*|error\w*|answer\w*|not)\b"
+_WHAT_WE_CHOSE = (
+    r"where do we|what do we use|which \w+ (?:do|did|are|should) we|what did we (?:decide|choose|pick|agree)"
+    r"|(?:did|have) we (?:decide|choose|chosen|decided)"
+)
 _KIND_PATTERNS: tuple[tuple[re.Pattern[str], tuple[Kind, ...]], ...] = (
     (compile_lazily(
-        r"\b(?:how (?:should|do|must|shall) (?:i|we|you|\w+ (?:be|get))\b|how should\b|should (?:i|we|you)\b"
-        r"|(?:rule|convention|guideline|instruction|policy|style)s?\b|always|never|prefer\w*|supposed to)",
+        rf"\b(?:{_WHAT_TO_DO}|(?:rule|convention|guideline|instruction|policy|style)s?\b|always|never|prefer\w*|supposed to)",
         re.IGNORECASE,
     ), (Kind.INSTRUCTION, Kind.PREFERENCE)),
     (compile_lazily(
-        r"\b(?:why (?:did|does|do|is|was|were|are) .*\b(?:fail\w*|crash\w*|break\w*|broke\w*|error\w*|answer\w*|not)\b"
-        r"|[1-5]\d\d\b|\w*(?:Error|Exception)\b|traceback|exception|crash\w*|broken|bug|fix(?:ed)?|fail(?:s|ed|ing|ure)?)",
+        rf"\b(?:{_WHY_NOT}|[1-5]\d\d\b|\w*(?:Error|Exception)\b|traceback|exception|crash\w*|broken|bug|fix(?:ed)?"
+        r"|fail(?:s|ed|ing|ure)?)",
     ), (Kind.FIX, Kind.FAILURE)),
     (compile_lazily(
-        r"\b(?:where do we|what do we use|which \w+ (?:do|did|are|should) we|what did we (?:decide|choose|pick|agree)"
-        r"|(?:did|have) we (?:decide|choose|chosen|decided)|decision|decid\w+"
-        r"|chose\w*|why (?:did|do|are) we (?:choose|use|using|pick|keep|move)\w*)",
+        rf"\b(?:{_WHAT_WE_CHOSE}|decision|decid\w+|chose\w*|why (?:did|do|are) we (?:choose|use|using|pick|keep|move)\w*)",
         re.IGNORECASE,
     ), (Kind.DECISION,)),
     (compile_lazily(

@@ -124,12 +124,15 @@ _QUOTATION = compile_lazily(
     re.DOTALL,
 )
 """Quotes, code, addresses, and what follows the colon of an error."""
-_MENTION = compile_lazily(
-    r"(?:\b(?:pars(?:e[sd]?|ing)|understand\w*|accept\w*|reject\w*|means?|say|says|saying|words?|strings?|values?|call(?:ed|s)?"
-    r"|nam(?:ed|es?)|like|as|than|expir\w+|due|valid|schedul\w+|deadline|formats?|render\w*|shows?|display\w*"
-    r"|prints?|labell?ed|inputs?|supports?|options?|flags?|defaults? to)|--?[\w-]+|=)\s*\Z",
-    re.IGNORECASE,
+_NAMING = (
+    r"pars(?:e[sd]?|ing)|understand\w*|accept\w*|reject\w*|means?|say|says|saying|words?|strings?|values?|call(?:ed|s)?"
+    r"|nam(?:ed|es?)|like|as|than"
 )
+_BEARING = (
+    r"expir\w+|due|valid|schedul\w+|deadline|formats?|render\w*|shows?|display\w*|prints?|labell?ed|inputs?|supports?"
+    r"|options?|flags?|defaults? to"
+)
+_MENTION = compile_lazily(rf"(?:\b(?:{_NAMING}|{_BEARING})|--?[\w-]+|=)\s*\Z", re.IGNORECASE)
 """What stands before a time that a question only mentions, or that belongs to a thing."""
 
 

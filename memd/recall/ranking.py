@@ -18,17 +18,16 @@ import numpy as np
 from numpy.typing import NDArray
 
 from memd.index.columns import KIND_CODES, TIER_CODES, Columns
-from memd.index.entities import is_name_in
 from memd.index.memory_index import MemoryIndex
+from memd.index.passages import is_name_in
 from memd.models import SIGNIFICANCE_TAG, Tier
-from memd.recall import profiles, retrievers, semantic
+from memd.recall import ScorePart, profiles, retrievers, semantic
 from memd.recall.likelihood import QueryLikelihood
 from memd.recall.profiles import Profile, ProfileStep
 from memd.recall.query import QueryVector
 from memd.recall.retrievers import VAULT_ROWS_MIN, Floats, IndexedQuery, Rows, Scores
-from memd.recall.types import ScorePart
+from memd.store import SummaryPair, SummaryUse
 from memd.store.filter import Mask
-from memd.store.types import SummaryPair, SummaryUse
 from memd.text import fold
 
 _TELLING_NATS = 30.0

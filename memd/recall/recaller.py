@@ -18,21 +18,19 @@ import anyio.lowlevel
 import numpy as np
 
 from memd.config import RecallConfig
-from memd.embeddings.base import Embedder, ModelEmbedder, Reranker, Vectors
+from memd.embeddings import Embedder, ModelEmbedder, Reranker, Vectors
 from memd.errors import BadRequest, EngineFailed, VaultError
 from memd.index.memory_index import MemoryIndex
 from memd.models import Kind
-from memd.recall import period, precedence, search, semantic
+from memd.recall import Answer, Question, period, precedence, search, semantic
 from memd.recall.hits import find_turns
 from memd.recall.period import TimedQuestion
 from memd.recall.profiles import Profile, adapt_to_recent, resolve_profile, resolve_profiles
 from memd.recall.query import ParsedQuery, QueryTerms, QueryVector, parse_terms, read_intent
 from memd.recall.question_time import find_time
-from memd.recall.types import Answer, Question
 from memd.recall.verdict import judge_answer, keep_relevant
-from memd.store import usage, vectors
+from memd.store import SummaryPair, SummaryUse, usage, vectors
 from memd.store.database import Connection, Database
-from memd.store.types import SummaryPair, SummaryUse
 from memd.wakeup import AutoResetEvent
 
 FLUSH_S = 5.0

@@ -18,10 +18,10 @@ from memd.embeddings.hashing import weigh_question
 from memd.index.columns import NEVER, Columns
 from memd.index.memory_index import MemoryIndex
 from memd.index.postings import InvertedIndex, TermStatistics, idf
+from memd.recall import Question
 from memd.recall.lookup import IndexedTerms, PassageGroup, look_up_terms
 from memd.recall.profiles import LexicalSettings
 from memd.recall.query import ParsedQuery, QueryTerms, QueryVector
-from memd.recall.types import Question
 from memd.store.filter import Filter, Mask
 from memd.text import terms as terms_of
 

@@ -21,7 +21,17 @@ from numpy.typing import NDArray
 from memd.errors import VaultError
 from memd.index.columns import KIND_CODES
 from memd.index.memory_index import MemoryIndex
-from memd.recall import precedence, ranking, retrievers, semantic
+from memd.recall import (
+    Answer,
+    Evidence,
+    ScorePart,
+    TracedCandidate,
+    apply_parts,
+    precedence,
+    ranking,
+    retrievers,
+    semantic,
+)
 from memd.recall.hits import (
     CandidateOrder,
     Match,
@@ -45,7 +55,6 @@ from memd.recall.retrievers import (
     first_row_per_summary,
     sort_rows,
 )
-from memd.recall.types import Answer, Evidence, ScorePart, TracedCandidate, apply_parts
 from memd.recall.verdict import Coverage, compute_coverage
 from memd.store import fulltext, judgments, links, summaries, usage
 from memd.store.database import Connection, translate_errors

@@ -23,18 +23,10 @@ import numpy as np
 from memd.index.postings import idf
 from memd.languages import detect_question_languages, may_be_english, may_share_language
 from memd.models import Kind
+from memd.recall import Answer, Evidence, Hit, Question, RelevanceGate, TermRarity, VerdictName
 from memd.recall.query import find_intent_words, without_recency
 from memd.recall.question_words import QuestionWord, ShownText, read_words
 from memd.recall.retrievers import VAULT_ROWS_MIN, Floats, IndexedQuery, Rows, contains_rows
-from memd.recall.types import (
-    Answer,
-    Evidence,
-    Hit,
-    Question,
-    RelevanceGate,
-    TermRarity,
-    VerdictName,
-)
 from memd.store.filter import Mask
 from memd.text import WORD, fold, one_line
 

@@ -21,7 +21,7 @@ from pydantic_core import PydanticSerializationError, to_json, to_jsonable_pytho
 from memd.belief.notes import describe_unproved
 from memd.errors import BadRequest, Broken, MemdError
 from memd.models import Authority, Summary
-from memd.recall.types import Answer
+from memd.recall import Answer
 from memd.text import MAYBE_UNSEEN, UNSEEN
 
 PARSE_ERROR = -32700

@@ -15,8 +15,8 @@ from memd.consolidate.forget import ForgetResult
 from memd.consolidate.judgments import JudgmentResult
 from memd.consolidate.remember import RememberResult
 from memd.models import Summary
+from memd.recall import Answer, Hit, ScorePart, TracedCandidate, Turn
 from memd.recall.hits import shorten_snippet
-from memd.recall.types import Answer, Hit, ScorePart, TracedCandidate, Turn
 from memd.server.jsonrpc import JsonObject, encode_json
 from memd.server.said import SaidAside
 from memd.server.service import SearchOutcome, WholeMemories

@@ -5,7 +5,7 @@ from itertools import groupby
 
 from memd.belief.standing import describe_scope
 from memd.models import AGENTS_IMPORT, Event, EventKind
-from memd.recall.types import (
+from memd.recall import (
     JudgmentLink,
     SourceEvent,
     SupersessionLink,

@@ -16,9 +16,9 @@ from memd.injection.spoken import leave_rejected, may_hold
 from memd.injection.working_tree import mark_gone, names_things
 from memd.machine_text import USER, find_prompt_origin, is_machine_text
 from memd.models import Event, EventKind, Kind
+from memd.recall import Answer, Hit, Question
 from memd.recall.query import phrase_expression, without_recency
 from memd.recall.question_words import QuestionWord, ShownText, read_words
-from memd.recall.types import Answer, Hit, Question
 from memd.store import events, links, projects, reviews
 from memd.store.database import Connection, Database
 from memd.text import content_stems, fold, is_private, normalised, one_line, words

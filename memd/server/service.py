@@ -27,7 +27,7 @@ from memd.consolidate.wanted_words import parse_wanted_words
 from memd.distill.distiller import Distiller
 from memd.distill.proving import uphold
 from memd.distill.redistill import Redistiller
-from memd.embeddings.base import ChatModel
+from memd.embeddings import ChatModel
 from memd.errors import BadRequest, SelectionChanged, UnknownId
 from memd.index.backfill import VectorMaintenance
 from memd.index.indexer import Indexer
@@ -37,10 +37,10 @@ from memd.injection.injector import Injector
 from memd.injection.outcomes import OutcomeJudge
 from memd.injection.since import LaterReader
 from memd.models import Finding, Stance, Summary
+from memd.recall import Answer, Question, Timeline, Why
 from memd.recall.period import read_timeline
 from memd.recall.provenance import explain_node
 from memd.recall.recaller import Recaller
-from memd.recall.types import Answer, Question, Timeline, Why
 from memd.server import requests
 from memd.server.memory_maker import MemoryMaker, to_ms
 from memd.server.said import SaidAside, look_beside

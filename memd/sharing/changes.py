@@ -30,12 +30,11 @@ from memd.sharing.records import (
     split_ref,
     tick,
 )
-from memd.store import ledger, projects, sharing, statements
+from memd.store import Fields, ledger, projects, sharing, statements
 from memd.store.database import Connection
 from memd.store.queries import row_id
 from memd.store.sharing import Register, RegisterName, read_of_memory
 from memd.store.statements import SYNC_RULE, SharedRow
-from memd.store.types import Fields
 
 NO_REMOTES: Mapping[str, str] = {}
 REMOTE_NOTE = "remote:"

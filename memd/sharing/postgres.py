@@ -39,8 +39,8 @@ from memd.sharing.records import (
     split_ref,
 )
 from memd.sharing.records import TEAM_FORMAT as FORMAT
+from memd.store import Fields
 from memd.store.sharing import TEAM_SOURCE
-from memd.store.types import Fields
 from memd.text import digest, one_line
 
 if TYPE_CHECKING:

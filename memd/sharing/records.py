@@ -17,6 +17,7 @@ from typing import Any, NamedTuple, Protocol, TypeVar
 
 from memd.errors import BadRequest, Broken, RecordTooNew
 from memd.models import GLOBAL_PROJECT, Authority, EdgeType, Kind, Stance
+from memd.store import Fields
 from memd.store.export_rows import (
     COUNT,
     NAME,
@@ -32,7 +33,6 @@ from memd.store.export_rows import (
     one_of,
 )
 from memd.store.reviews import VERDICTS
-from memd.store.types import Fields
 from memd.text import digest
 
 _T = TypeVar("_T")

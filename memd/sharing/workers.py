@@ -17,7 +17,7 @@ import anyio.to_thread
 
 from memd import log
 from memd.config import SyncConfig, TeamConfig
-from memd.embeddings.circuit_breaker import backoff_s
+from memd.embeddings import backoff_s
 from memd.errors import BadRequest, MemdError
 from memd.sharing import places, postgres
 from memd.sharing.chunks import read_sealing

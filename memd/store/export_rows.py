@@ -13,11 +13,10 @@ from typing import Any
 
 from memd.errors import BadRequest, RecordTooNew
 from memd.models import Authority, EdgeType, EventKind, Kind, Stance, Tier
-from memd.store import sharing
+from memd.store import Fields, sharing
 from memd.store.database import Connection
 from memd.store.queries import count_rows
 from memd.store.reviews import VERDICTS
-from memd.store.types import Fields
 
 TIME_MAX = 2**53
 """UTC milliseconds; also the largest number that every JSON reader reads exactly."""

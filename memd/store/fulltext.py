@@ -13,10 +13,10 @@ import numpy as np
 from apsw import Connection
 from numpy.typing import NDArray
 
+from memd.store import IndexRow, NewPassage, StoredPassage
 from memd.store.filter import NOT_SUPERSEDED, REJECTED, marks
 from memd.store.ledger import read_note, write_note
 from memd.store.queries import count_rows, fetch_all, fetch_column, fetch_ids, fetch_int, has_rows
-from memd.store.types import IndexRow, NewPassage, StoredPassage
 
 # ── Packed postings ────────────────────────────────────────────────────────────────────────────
 # Two bytes a posting instead of six. The term ids of a passage ascend, so each is stored as its

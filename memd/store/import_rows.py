@@ -17,7 +17,17 @@ import apsw
 
 from memd.errors import BadRequest
 from memd.models import TITLE_EVENT, Authority, Kind, Supersession
-from memd.store import database, judgments, ledger, links, projects, reviews, sharing, summaries
+from memd.store import (
+    Fields,
+    database,
+    judgments,
+    ledger,
+    links,
+    projects,
+    reviews,
+    sharing,
+    summaries,
+)
 from memd.store.database import Connection, translate_errors
 from memd.store.export_rows import EXPORT_SCHEMA, ROW_NODES, split_record
 from memd.store.filter import REJECTED, marks
@@ -32,7 +42,6 @@ from memd.store.queries import (
     row_id,
 )
 from memd.store.summaries import correct_authority, derive_authority, fold_topic
-from memd.store.types import Fields
 
 ImportOutcome = Literal["created", "known", "revised", "forgotten", "left"]
 """`left`: it conflicts with what is here, such as a second memory that hides the same one."""

@@ -12,9 +12,9 @@ from typing import Any
 from apsw import Connection
 
 from memd.models import NOTED, Authority, Judgment, Stance
+from memd.store import MemoryStanding
 from memd.store.filter import NOT_SUPERSEDED, marks
 from memd.store.queries import fetch_all, fetch_first, fetch_groups, fetch_ids, fetch_rows
-from memd.store.types import MemoryStanding
 
 JUDGED_RULE, ASKED_RULE = "judged", "asked"
 """The rules of what a judgment writes, and of the edge for what an agent may not judge and so asks the user."""

@@ -8,7 +8,7 @@ from typing import Any
 from apsw import Connection
 
 from memd.models import SETTINGS_NODE, Edge, EdgeType, Summary, Supersession
-from memd.store import judgments
+from memd.store import SettingsEdge, judgments
 from memd.store.filter import HIDES, REJECTED, marks
 from memd.store.queries import (
     fetch_all,
@@ -22,7 +22,6 @@ from memd.store.queries import (
     insert_returning_id,
     json_text,
 )
-from memd.store.types import SettingsEdge
 from memd.text import storable
 
 SUPERSESSION_COLUMNS = "id, newer_id, older_id, rule, cosine, guard, at, undone_at"

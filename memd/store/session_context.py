@@ -13,11 +13,10 @@ from typing import Any
 from apsw import Connection
 
 from memd.models import CLOCK_SKEW_MAX_MS, COMMITTED, Authority, Kind
-from memd.store import judgments
+from memd.store import ContextCandidate, judgments
 from memd.store.filter import Filter, marks
 from memd.store.projects import recent_sessions
 from memd.store.queries import fetch_all, fetch_column, has_rows
-from memd.store.types import ContextCandidate
 
 SESSIONS_EXAMINED_MAX = 10
 """Recent sessions of a project among which those that left a memory are looked for."""

@@ -14,7 +14,7 @@ from typing import Any
 from apsw import Connection
 
 from memd.models import Draft, Kind
-from memd.store import erasure, ledger, summaries
+from memd.store import Fields, erasure, ledger, summaries
 from memd.store.filter import NOT_SUPERSEDED, marks
 from memd.store.queries import (
     compact_json,
@@ -27,7 +27,6 @@ from memd.store.queries import (
     has_rows,
     last_id,
 )
-from memd.store.types import Fields
 
 RegisterName = tuple[str, str, str, str]
 """Kind, what it is of, the type of an edge or "", and the other end or ""."""

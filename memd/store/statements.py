@@ -13,7 +13,7 @@ from typing import Any
 from apsw import Connection
 
 from memd.models import SETTINGS_NODE, Authority, EdgeType, Kind
-from memd.store import judgments, ledger, links, projects, reviews, summaries
+from memd.store import Fields, judgments, ledger, links, projects, reviews, summaries
 from memd.store.filter import marks
 from memd.store.queries import (
     count_rows,
@@ -26,7 +26,6 @@ from memd.store.queries import (
     row_id,
 )
 from memd.store.reviews import Review
-from memd.store.types import Fields
 from memd.text import digest
 
 SYNC_RULE = "sync"

@@ -24,7 +24,7 @@ from memd.models import (
     Tier,
     noted_rule,
 )
-from memd.store import judgments, ledger
+from memd.store import SummaryHead, judgments, ledger
 from memd.store.filter import ENDS_NOTHING, HIDES, NOT_SUPERSEDED, Filter, marks
 from memd.store.queries import (
     count_rows,
@@ -35,7 +35,6 @@ from memd.store.queries import (
     has_rows,
     json_text,
 )
-from memd.store.types import SummaryHead
 from memd.text import content_stems, storable
 
 _COLUMNS = (

@@ -8,7 +8,7 @@ from typing import Any
 
 from apsw import Connection
 
-from memd.store import ledger
+from memd.store import SummaryPair, SummaryUse, ledger
 from memd.store.filter import marks
 from memd.store.queries import (
     count_rows,
@@ -19,7 +19,6 @@ from memd.store.queries import (
     fetch_int,
     fetch_rows,
 )
-from memd.store.types import SummaryPair, SummaryUse
 from memd.text import storable
 from memd.time_expressions import DAY_MS
 

@@ -16,7 +16,7 @@ from memd.belief.rejections import reject_repeats
 from memd.belief.standing import find_objection
 from memd.errors import BadRequest, RecordTooNew
 from memd.models import EdgeType, Project
-from memd.store import import_rows, links, projects, summaries
+from memd.store import Fields, import_rows, links, projects, summaries
 from memd.store.backup import read_snapshot, require_current_schema
 from memd.store.database import Connection
 from memd.store.export_rows import (
@@ -28,7 +28,6 @@ from memd.store.export_rows import (
 )
 from memd.store.import_rows import RecordImporter
 from memd.store.queries import json_line, parse_json_line
-from memd.store.types import Fields
 
 EXPORT_FORMAT = 3
 _FORMER_FORMAT = 2

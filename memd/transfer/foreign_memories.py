@@ -14,7 +14,7 @@ from typing import Any
 
 from memd.models import GLOBAL_PROJECT, Kind
 from memd.text import digest
-from memd.transfer.record import (
+from memd.transfer import (
     ForeignMemory,
     ReadIssues,
     clean_files,

@@ -18,9 +18,8 @@ from typing import Any
 
 from memd.errors import BadRequest, MemdError, Unreachable
 from memd.paths import LINE_BYTES_MAX
-from memd.transfer import claude_markup, session_sources
-from memd.transfer.readers.base import AHEAD_MS, ImportedPayload, SessionReader
-from memd.transfer.record import ForeignMemory, ReadIssues
+from memd.transfer import ForeignMemory, ReadIssues, claude_markup, session_sources
+from memd.transfer.readers import AHEAD_MS, ImportedPayload, SessionReader
 from memd.transfer.session_sources import CLAUDE_CODE, SessionSource, SharedLines
 from memd.transfer.sources import ImportFile, ImportSource, Stamp, read_stamp
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field, replace
 
 from memd.models import TITLE_CHARACTERS_MAX, Kind
 from memd.text import content_stems, one_line, split_sentences, strip_emphasis
-from memd.transfer.record import ForeignMemory, clean_tags, parse_time_ms, split_memory
+from memd.transfer import ForeignMemory, clean_tags, parse_time_ms, split_memory
 
 MEMORY_INDEX = "MEMORY.md"
 """The file in which Claude Code lists its memory files."""

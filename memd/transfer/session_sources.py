@@ -20,8 +20,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 from memd.errors import BadRequest
 from memd.transfer import sources, transcripts
+from memd.transfer.readers import PayloadQueue, SessionReader, get_text, read_object
 from memd.transfer.readers.aider import AiderReader
-from memd.transfer.readers.base import PayloadQueue, SessionReader, get_text, read_object
 from memd.transfer.readers.codex import CodexReader
 from memd.transfer.readers.copilot import CopilotReader
 from memd.transfer.readers.cursor import CursorReader

@@ -14,9 +14,8 @@ from pathlib import Path
 from memd.errors import BadRequest
 from memd.models import GLOBAL_PROJECT
 from memd.paths import find_config_home, find_home
-from memd.transfer import foreign_memories, git_excludes, markdown
+from memd.transfer import ForeignMemory, ReadIssues, foreign_memories, git_excludes, markdown
 from memd.transfer.git_excludes import Rules
-from memd.transfer.record import ForeignMemory, ReadIssues
 
 TEXT_FILE_BYTES_MAX = 4 * 1024 * 1024
 """A larger note is left out."""

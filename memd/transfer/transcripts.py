@@ -23,17 +23,16 @@ from typing import Any
 
 from memd import machine_text
 from memd.directories import is_below, is_directory_path
-from memd.transfer import claude_markup
-from memd.transfer.readers.base import (
+from memd.transfer import claude_markup, parse_time_ms
+from memd.transfer.readers import (
     ImportedPayload,
     PayloadQueue,
     SessionReader,
     SessionWriter,
     read_object,
 )
-from memd.transfer.readers.base import get_mapping as _get_mapping
-from memd.transfer.readers.base import get_text as _get_string
-from memd.transfer.record import parse_time_ms
+from memd.transfer.readers import get_mapping as _get_mapping
+from memd.transfer.readers import get_text as _get_string
 
 _INTERRUPTED = "[Request interrupted by user"
 _NOT_RUN = "<tool_use_error>"

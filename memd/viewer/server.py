@@ -35,7 +35,7 @@ from uvicorn.protocols.http.h11_impl import H11Protocol
 
 from memd.client import Client
 from memd.errors import BadRequest, MemdError, UnknownId, Unreachable
-from memd.viewer import memory, overview, search, sessions, static
+from memd.viewer import memory, overview, search, static
 from memd.viewer.page import Fields, Json, Page, Visit, make_page, render_page, reveal
 
 # ── Access ────────────────────────────────────────────────────────────────────────────────────────
@@ -215,11 +215,11 @@ PAGES: Mapping[str, tuple[Callable[[Visit], Page], str, str]] = {
     "/judge": (memory.show_judge, "judge.html", ""),
     "/judge/{id}/{other}": (memory.show_judge, "judge.html", ""),
     "/node": (memory.show_node, "node.html", ""),
-    "/sessions": (sessions.show_sessions, "sessions.html", "/sessions"),
-    "/session/{key}": (sessions.show_session, "session.html", "/sessions"),
+    "/sessions": (overview.show_sessions, "sessions.html", "/sessions"),
+    "/session/{key}": (overview.show_session, "session.html", "/sessions"),
     "/session/{key}/forget": (memory.show_forget_session, "forget.html", ""),
-    "/told": (sessions.show_told, "told.html", "/told"),
-    "/context": (sessions.show_context, "context.html", "/sessions"),
+    "/told": (overview.show_told, "told.html", "/told"),
+    "/context": (overview.show_context, "context.html", "/sessions"),
     "/projects": (overview.show_projects, "projects.html", "/projects"),
     "/project/rename": (overview.show_rename, "rename.html", "/projects"),
     "/project/merge": (overview.show_merge, "merge.html", "/projects"),

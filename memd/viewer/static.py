@@ -9,9 +9,9 @@ from importlib import resources
 
 from markupsafe import Markup
 
+from memd.viewer.overview import arrange_session, name_session, read_whole_session
 from memd.viewer.page import ALL_PROJECTS, Json, Visit, query_terms, render
 from memd.viewer.search import read_steps
-from memd.viewer.sessions import arrange_session, name_session, read_whole_session
 
 _MEMORIES_MAX = 500
 _HITS_MAX = 50

@@ -31,8 +31,7 @@ from memd.config import parse_config
 from memd.daemon import app
 from memd.errors import MemdError
 from memd.paths import Paths
-from memd.transfer import importer, transcripts
-from memd.transfer.record import parse_time_ms
+from memd.transfer import importer, parse_time_ms, transcripts
 
 _WAIT_S = 60.0
 _FOLLOWING = 5

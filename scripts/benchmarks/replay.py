@@ -33,8 +33,8 @@ from memd.embeddings.hashing import HashingEmbedder
 from memd.index.memory_index import MemoryIndex
 from memd.index.snapshot import IndexStorage
 from memd.models import Kind
+from memd.recall import Question, RelevanceGate
 from memd.recall.recaller import Recaller
-from memd.recall.types import Question, RelevanceGate
 from memd.server import jsonrpc, mcp_format
 from memd.server.scope import ProjectScope
 from memd.server.service import SearchOutcome

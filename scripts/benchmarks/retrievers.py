@@ -21,10 +21,9 @@ from memd.embeddings.hashing import HashingEmbedder
 from memd.index.memory_index import MemoryIndex, VectorMatrix
 from memd.index.postings import POSTING
 from memd.models import Kind, Tier
-from memd.recall import retrievers
+from memd.recall import Question, retrievers
 from memd.recall.profiles import LexicalSettings
-from memd.recall.types import Question
-from memd.store.types import IndexRow, StoredPassage
+from memd.store import IndexRow, StoredPassage
 
 LIMITS = {
     "words, 10000 rows": {"ratio": ">= 20"},

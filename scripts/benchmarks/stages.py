@@ -21,8 +21,7 @@ from memd.config import Config
 from memd.embeddings.hashing import HashingEmbedder
 from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex
-from memd.recall import likelihood, precedence, ranking, recaller, retrievers, search
-from memd.recall.types import Question
+from memd.recall import Question, likelihood, precedence, ranking, recaller, retrievers, search
 from memd.store.database import Database
 
 _WARM_UP = 50

@@ -19,8 +19,8 @@ from benchmarks.corpus import Corpus
 from memd.embeddings import hashing
 from memd.embeddings.hashing import HashingEmbedder
 from memd.index import snapshot
-from memd.index.entities import entities_of_text
 from memd.index.memory_index import MemoryIndex
+from memd.index.passages import entities_of_text
 from memd.models import Kind, SessionRef, Space
 from memd.store import projects, vectors
 from memd.store import summaries as store_summaries

@@ -14,8 +14,7 @@ from memd.capture.prepare import CaptureRequest, Preparer
 from memd.capture.project import ProjectResolver
 from memd.capture.write import LookupCache, store_items
 from memd.config import CaptureConfig, DistillConfig
-from memd.distill.distiller import plan_episodes
-from memd.distill.due import DueRequest, load_due
+from memd.distill.distiller import DueRequest, load_due, plan_episodes
 from memd.installers import claude_settings
 from memd.models import EventKind, NewEvent
 from memd.store import database, integrity, ledger

@@ -17,8 +17,7 @@ from memd.capture.project import ProjectOverrides, ProjectResolver
 from memd.config import CaptureConfig
 from memd.errors import SpoolBroken, VaultError, VaultFull
 from memd.models import EventKind
-from memd.store import events, fulltext, ledger, projects, summaries
-from memd.store.types import NewPassage
+from memd.store import NewPassage, events, fulltext, ledger, projects, summaries
 from tests.factories import make_draft
 
 DATA = Path(__file__).parents[1] / "data" / "claude-code"

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 
 from memd.capture import redact as redaction
 from memd.capture.redact import forget_words, redact, redact_value
-from memd.capture.redact.blocks import redact_blocks
+from memd.capture.redact.documents import redact_blocks
 from tests import redaction_corpus
 from tests.planted_secrets import HEX40, HEX64, ROWS, draw, names, uuid
 from tests.tables import every_row, read_tables

@@ -9,9 +9,8 @@ from memd.belief.notes import Proof, QuotedNote
 from memd.consolidate.remember import NewMemory, remember
 from memd.errors import BadRequest
 from memd.models import Authority, EdgeType, Kind
-from memd.store import erasure, reviews, summaries, usage
+from memd.store import SummaryUse, erasure, reviews, summaries, usage
 from memd.store.filter import Filter
-from memd.store.types import SummaryUse
 from tests.tables import read_tables
 
 TABLES = read_tables("consolidate/rejections")

@@ -14,7 +14,7 @@ from memd.daemon import follower as follower_module
 from memd.daemon.follower import TranscriptFollower
 from memd.store import events, ledger, projects
 from memd.store.projects import SESSION_SCOPE
-from memd.transfer.record import parse_time_ms
+from memd.transfer import parse_time_ms
 from tests.transfer import told_sessions as told
 from tests.transfer.test_readers_survive import damage_lines
 

@@ -7,7 +7,7 @@ import anyio
 import pytest
 
 from memd.daemon.supervisor import Shutdown, supervise
-from memd.embeddings.circuit_breaker import RestartBackoff
+from memd.embeddings import RestartBackoff
 from memd.errors import ConfigError
 
 

@@ -3,9 +3,8 @@
 import pytest
 
 from memd.consolidate.curator import _first_sentence
-from memd.distill.offers import read_options
 from memd.distill.own_words import read_own_sentences
-from memd.distill.text import format_title, read_statements, strip_markup
+from memd.distill.text import format_title, read_options, read_statements, strip_markup
 from memd.distill.titles.features import shorten
 from memd.text import split_sentences, strip_emphasis
 from tests.distill.test_titles import name

@@ -6,10 +6,15 @@ import pytest
 
 from memd.belief.notes import Note
 from memd.config import DistillConfig
+from memd.distill import distiller as distilling
 from memd.distill import transaction
-from memd.distill import turn as distilling
-from memd.distill.distiller import Distiller, plan_episodes
-from memd.distill.due import DueRequest, find_pending_sessions, load_due
+from memd.distill.distiller import (
+    Distiller,
+    DueRequest,
+    find_pending_sessions,
+    load_due,
+    plan_episodes,
+)
 from memd.distill.proof.reopening import leave_passed
 from memd.distill.transaction import write_episodes
 from memd.models import REMEMBERED, Authority, Kind

@@ -10,9 +10,8 @@ from memd.config import DistillConfig
 from memd.distill.distiller import Distiller
 from memd.distill.redistill import RULES_VERSION, Redistiller, begin_if_outdated
 from memd.models import Authority, EdgeType, EventKind, Kind, Stance
-from memd.store import judgments, ledger, links, summaries, usage
+from memd.store import SummaryUse, judgments, ledger, links, summaries, usage
 from memd.store.database import Database
-from memd.store.types import SummaryUse
 from tests.conftest import StoppedClock
 from tests.distill.samples import LEDGER, recorded, store
 from tests.factories import AT, make_draft, make_new_event, open_new_vault

@@ -2,7 +2,7 @@
 
 import json
 
-from memd.transfer.record import parse_time_ms
+from memd.transfer import parse_time_ms
 from tests.e2e.real_daemon import LEDGER, RealDaemon
 
 SESSIONS = sorted((LEDGER / "projects/-home-dev-ledger").glob("*.jsonl"))

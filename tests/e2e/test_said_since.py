@@ -77,9 +77,9 @@ def test_what_says_otherwise_for_sure_is_named_so(says, since):
 @pytest.mark.parametrize(
     ("asked", "following", "is_told"),
     [
-        ("paint the horses green", "no, brown again after all, green looks awful", True),
-        ("streich die Pferde grün", "nein, doch wieder braun, grün sieht furchtbar aus", True),
-        ("paint the horses green", "the horses get golden hooves too", False),
+        ("paint the benches green", "no, brown again after all, green looks awful", True),
+        ("streich die Bänke grün", "nein, doch wieder braun, grün sieht furchtbar aus", True),
+        ("paint the benches green", "the benches get golden legs too", False),
     ],
 )
 def test_work_is_told_with_the_next_prompt_if_that_takes_it_back(
@@ -88,11 +88,11 @@ def test_work_is_told_with_the_next_prompt_if_that_takes_it_back(
     session = Session(shared_daemon, f"undone{next(NUMBERS)}", place)
     for prompt in (asked, following):
         session.asks(prompt)
-        session.touches("carousel.py", tool="Edit")
-        session.ends("The carousel horses have the colour that was asked for.")
+        session.touches("benches.py", tool="Edit")
+        session.ends("The benches have the colour that was asked for.")
     session.asks("what is left to do?")
     told = [f"he said since: “{following}”"] if is_told else []
-    assert since("which colour have the carousel horses?")[:1] == told
+    assert since("which colour have the carousel benches?")[:1] == told
 
 
 def test_each_hit_is_told_with_the_words_of_its_own_project(says, since, tmp_path):

@@ -5,7 +5,7 @@ import json
 import apsw
 import pytest
 
-from memd.capture.redact.blocks import INJECTED_OPENING
+from memd.capture.redact.documents import INJECTED_OPENING
 from tests.e2e.real_daemon import LEDGER
 
 PROJECT = "/home/dev/ledger"

@@ -3,7 +3,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.embeddings.base import ServedModel, TextsRefused
+from memd.embeddings import ServedModel, TextsRefused
 from memd.embeddings.batching import (
     CONTEXT_TOKENS,
     HARMLESS_TEXT,

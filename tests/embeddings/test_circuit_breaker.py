@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.embeddings.circuit_breaker import (
+from memd.embeddings import (
     HEALTHY_S,
     JITTER,
     RESTART_WAIT_MAX_S,

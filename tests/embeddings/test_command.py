@@ -12,7 +12,7 @@ import anyio
 import pytest
 
 from memd.daemon.process import wait_until
-from memd.embeddings.base import ChatModel
+from memd.embeddings import ChatModel
 from memd.embeddings.command import REPLY_BYTES_MAX, CommandChat, pick_environment
 from memd.errors import EngineAbsent, EngineFailed
 from tests.fakes import writer

@@ -5,8 +5,7 @@ import numpy as np
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.embeddings import hashing
-from memd.embeddings.base import LocalEmbedder
+from memd.embeddings import LocalEmbedder, hashing
 from memd.embeddings.hashing import HashingEmbedder
 
 EMBEDDER = HashingEmbedder()

@@ -1,6 +1,6 @@
 import pytest
 
-from memd.embeddings.base import ModelNotServed, ServedModel, TextsRefused
+from memd.embeddings import ModelNotServed, ServedModel, TextsRefused
 from memd.embeddings.providers import ModelServer, OllamaProvider, Reply, prefixes_of
 from memd.errors import EngineAbsent, EngineFailed
 from tests.fakes.ollama import Model

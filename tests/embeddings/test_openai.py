@@ -1,6 +1,6 @@
 import pytest
 
-from memd.embeddings.base import ModelNotServed, ServedModel, TextsRefused
+from memd.embeddings import ModelNotServed, ServedModel, TextsRefused
 from memd.embeddings.providers import ModelServer, OpenAIProvider, Reply
 from memd.errors import EngineFailed
 

@@ -1,7 +1,7 @@
 import pytest
 
 from memd.embeddings.hashing import HashingEmbedder
-from memd.index import check
+from memd.index import indexer
 from memd.index.snapshot import read_snapshot
 from memd.store import fulltext
 from tests.index.test_indexer import put
@@ -12,7 +12,7 @@ __all__ = ["small", "vault"]
 
 
 def compare(vault, tokens_max=400):
-    return vault.db.read_now(lambda tx: check.check_sample(tx, tokens_max))
+    return vault.db.read_now(lambda tx: indexer.check_sample(tx, tokens_max))
 
 
 async def test_what_is_indexed_now_comes_out_the_same(vault):
@@ -39,7 +39,7 @@ async def test_an_index_that_is_not_of_the_truth_is_found(vault, statement):
 
 
 async def examine(db):
-    return await db.read(lambda tx: check.check_snapshot(tx, db.path, HashingEmbedder()))
+    return await db.read(lambda tx: indexer.check_snapshot(tx, db.path, HashingEmbedder()))
 
 
 @pytest.mark.usefixtures("small")

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.index.chunking import passage_spans, passage_text, split_into_passages
+from memd.index.passages import passage_spans, passage_text, split_into_passages
 from memd.models import Kind, Summary, Tier
 from memd.text import words
 from tests.tables import every_row

@@ -4,7 +4,7 @@ from dataclasses import replace
 import numpy as np
 
 from memd.index.columns import KIND_CODES, NEVER, TIER_CODES, Columns
-from memd.store.types import IndexRow, StoredPassage
+from memd.store import IndexRow, StoredPassage
 
 
 def stored(number, summary_id, seq=0, length=5):

@@ -1,4 +1,4 @@
-from memd.index.entities import ENTITIES_MAX, entities_of_summary, entities_of_text, is_name_in
+from memd.index.passages import ENTITIES_MAX, entities_of_summary, entities_of_text, is_name_in
 from tests.factories import make_summary
 from tests.tables import every_row
 

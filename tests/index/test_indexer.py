@@ -12,8 +12,7 @@ from hypothesis import strategies as st
 from memd.embeddings.hashing import HashingEmbedder
 from memd.errors import EngineFailed
 from memd.index import snapshot
-from memd.index.check import has_same_passages
-from memd.index.indexer import Indexer
+from memd.index.indexer import Indexer, has_same_passages
 from memd.index.memory_index import MemoryIndex
 from memd.models import Draft, Kind, SessionRef, Space
 from memd.store import fulltext, links, projects, summaries

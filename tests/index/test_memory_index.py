@@ -9,7 +9,7 @@ from memd.index.memory_index import IndexUpdate, MemoryIndex, VaultContents
 from memd.index.postings import POSTING
 from memd.index.snapshot import read_snapshot, write_snapshot
 from memd.models import Space
-from memd.store.types import IndexRow, StoredPassage
+from memd.store import IndexRow, StoredPassage
 from tests.index.test_term_dictionary import lines
 
 SPACE = Space("test", "two", "1", 2)

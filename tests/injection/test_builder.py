@@ -10,7 +10,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from memd.belief.notes import Note
-from memd.capture.redact.blocks import INJECTED_CLOSING, INJECTED_OPENING, strip_injected_context
+from memd.capture.redact.documents import INJECTED_CLOSING, INJECTED_OPENING, strip_injected_context
 from memd.config import InjectConfig
 from memd.injection import builder, page, start
 from memd.injection.builder import ContextBuilder, RecentInjections

@@ -5,7 +5,7 @@ from memd.injection.evidence import FIXED_HEADING, NOTED_HEADING, drop_gone, mak
 from memd.injection.start import SessionCandidates
 from memd.injection.working_tree import WorkingTree
 from memd.models import Kind
-from memd.store.types import ContextCandidate
+from memd.store import ContextCandidate
 
 
 @pytest.mark.parametrize(

@@ -1,6 +1,6 @@
 """Whether a line that was shown was used: by what the agent did next, if nothing else had told it."""
 
-from memd.capture.fingerprints import FINGERPRINT, make_fingerprint
+from memd.capture.truncate import FINGERPRINT, make_fingerprint
 from memd.injection.outcomes import ToldLine, find_use, judge_line, read_texts
 from memd.models import EventKind, Kind
 from tests.factories import AT, make_event

@@ -5,7 +5,7 @@ import pytest
 from memd.injection import lines
 from memd.injection.choice import CandidateGroup
 from memd.models import Authority, Kind
-from memd.store.types import ContextCandidate
+from memd.store import ContextCandidate
 from tests.indexed_vault import NOW
 from tests.tables import every_row, read_tables
 

@@ -13,7 +13,7 @@ from memd.injection.prompt_gate import (
     gate_hits,
 )
 from memd.models import Kind
-from memd.recall.types import Answer, Hit, RelevanceGate, TermRarity
+from memd.recall import Answer, Hit, RelevanceGate, TermRarity
 from memd.recall.verdict import keep_relevant, keep_relevant_hits
 from tests.factories import make_summary
 from tests.indexed_vault import IndexedVault

@@ -8,8 +8,7 @@ from memd.injection import start
 from memd.injection.choice import CandidateGroup, choose_candidates, rate_candidate
 from memd.injection.start import DAY_MS, OWN_HEADING, RULES_HEADING, SessionPlace
 from memd.models import Authority, EventKind, Kind, NewEvent, SessionRef
-from memd.store import events, projects, summaries, usage
-from memd.store.types import ContextCandidate
+from memd.store import ContextCandidate, events, projects, summaries, usage
 from memd.store.usage import NewInjection
 from tests.indexed_vault import NOW, IndexedVault
 

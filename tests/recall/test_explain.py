@@ -1,8 +1,8 @@
 import pytest
 
 from memd.models import Kind
+from memd.recall import apply_parts
 from memd.recall.search import NEAR_MISSES_MAX
-from memd.recall.types import apply_parts
 from tests.factories import supersede
 from tests.indexed_vault import DAY, NOW, IndexedVault
 

@@ -9,12 +9,11 @@ from hypothesis import strategies as st
 from memd.index.columns import KIND_CODES
 from memd.index.memory_index import IndexUpdate, MemoryIndex
 from memd.models import Kind, SessionRef
+from memd.recall import Question
 from memd.recall.retrievers import find_visible_rows
-from memd.recall.types import Question
-from memd.store import fulltext, projects, summaries
+from memd.store import IndexRow, StoredPassage, fulltext, projects, summaries
 from memd.store.database import Database
 from memd.store.filter import Filter
-from memd.store.types import IndexRow, StoredPassage
 
 PLAIN = IndexRow(1, 1, 0, "note", "agent", "user", 5, None, False, False, 0.5, 0.5, 1, 1, 1, 1, ())
 FACTS = st.lists(

@@ -5,8 +5,8 @@ import pytest
 
 from memd.embeddings.remote import make_remote_embedder
 from memd.errors import BadRequest
+from memd.recall import RelevanceGate, apply_parts
 from memd.recall.profiles import BUILT_IN
-from memd.recall.types import RelevanceGate, apply_parts
 from tests.factories import Synonyms
 from tests.fakes.ollama import Ollama
 from tests.indexed_vault import NOW, IndexedVault

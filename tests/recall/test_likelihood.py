@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from memd.recall.types import apply_parts
+from memd.recall import apply_parts
 from memd.store import projects
 from memd.store.database import Database
 from memd.text import stems

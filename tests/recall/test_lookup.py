@@ -2,7 +2,7 @@
 
 import pytest
 
-from memd.recall.types import RelevanceGate
+from memd.recall import RelevanceGate
 from tests.indexed_vault import IndexedVault
 from tests.tables import read_tables
 

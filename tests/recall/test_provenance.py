@@ -16,11 +16,9 @@ from memd.models import (
     Stance,
     Tier,
 )
-from memd.recall import provenance
+from memd.recall import TranscriptPosition, UsageHistory, provenance
 from memd.recall.provenance import EDGES_MAX, QUOTE_CHARACTERS, explain_node
-from memd.recall.types import TranscriptPosition, UsageHistory
-from memd.store import events, judgments, links, projects, summaries, usage
-from memd.store.types import SummaryUse
+from memd.store import SummaryUse, events, judgments, links, projects, summaries, usage
 from memd.store.usage import NewInjection
 from tests.factories import make_draft, make_event, make_new_event
 from tests.tables import every_row

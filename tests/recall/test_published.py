@@ -10,11 +10,10 @@ from hypothesis import strategies as st
 
 from memd.belief.supersede import relate
 from memd.models import EdgeType, Kind, Tier
+from memd.recall import apply_parts
 from memd.recall.profiles import BUILT_IN
-from memd.recall.types import apply_parts
-from memd.store import summaries, usage
+from memd.store import SummaryUse, summaries, usage
 from memd.store.database import open_database
-from memd.store.types import SummaryUse
 from tests.indexed_vault import DAY, NOW, IndexedVault
 
 QUESTION = "kettle colour teal"

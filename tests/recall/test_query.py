@@ -4,6 +4,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.models import Kind
+from memd.recall import Question
 from memd.recall.profiles import resolve_profile
 from memd.recall.query import (
     Intent,
@@ -14,7 +15,6 @@ from memd.recall.query import (
     phrase_expression,
     read_intent,
 )
-from memd.recall.types import Question
 from memd.store import fulltext
 from tests.tables import every_row, read_tables
 

@@ -6,6 +6,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.models import Kind
+from memd.recall import ScorePart
 from memd.recall.ranking import (
     CandidateFacts,
     RankingContext,
@@ -15,9 +16,7 @@ from memd.recall.ranking import (
     split_words_as_typed,
 )
 from memd.recall.retrievers import look_up_query
-from memd.recall.types import ScorePart
-from memd.store import summaries, usage
-from memd.store.types import SummaryUse
+from memd.store import SummaryUse, summaries, usage
 from tests.indexed_vault import DAY, NOW, IndexedVault
 from tests.tables import every_row
 

@@ -7,8 +7,7 @@ import pytest
 from memd.errors import BadRequest, ConfigError, VaultError
 from memd.recall import recaller
 from memd.recall.recaller import USE_ENTRIES_MAX, UseCounter
-from memd.store import database, summaries, usage
-from memd.store.types import SummaryUse
+from memd.store import SummaryUse, database, summaries, usage
 from tests.indexed_vault import NOW, IndexedVault
 
 

@@ -8,9 +8,9 @@ from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex
 from memd.injection.choice import DAY_MS
 from memd.injection.start import SessionPlace, read_candidates, read_session_state
+from memd.recall import Question
 from memd.recall.provenance import explain_node
 from memd.recall.recaller import Recaller
-from memd.recall.types import Question
 from tests.distill import told_sessions
 from tests.distill.told_sessions import DIRECTORY, asks, edits, fails, says, writes
 from tests.tables import read_tables

@@ -6,9 +6,9 @@ import pytest
 
 from memd.embeddings.providers import OllamaChat
 from memd.errors import EngineFailed
+from memd.recall import apply_parts
 from memd.recall.precedence import focus_factors, matches_focus, rerank_by_terms
 from memd.recall.profiles import RerankSettings
-from memd.recall.types import apply_parts
 from tests.factories import make_summary
 from tests.fakes.ollama import Ollama
 from tests.indexed_vault import IndexedVault

@@ -7,7 +7,7 @@ from memd.index.memory_index import MemoryIndex
 from memd.models import Kind
 from memd.recall import retrievers
 from memd.recall.retrievers import ContextRows, VisibleRows, best_rows, contains_rows
-from memd.store.types import StoredPassage
+from memd.store import StoredPassage
 from tests.indexed_vault import DAY, NOW, IndexedVault
 
 

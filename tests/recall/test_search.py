@@ -1,13 +1,12 @@
 import pytest
 
 from memd.models import Kind
+from memd.recall import Question
 from memd.recall.hits import make_snippet
 from memd.recall.query import parse_terms
 from memd.recall.ranking import CandidateFacts
 from memd.recall.search import read_facts
-from memd.recall.types import Question
-from memd.store import erasure, links, usage
-from memd.store.types import SummaryUse
+from memd.store import SummaryUse, erasure, links, usage
 from tests.factories import supersede
 from tests.indexed_vault import DAY, NOW, IndexedVault
 

@@ -7,7 +7,7 @@ from memd.index.columns import Columns
 from memd.index.postings import POSTING, InvertedIndex, TermStatistics
 from memd.recall import retrievers
 from memd.recall.retrievers import SessionTerms
-from memd.store.types import StoredPassage
+from memd.store import StoredPassage
 
 ROW = st.tuples(
     st.integers(0, 3),

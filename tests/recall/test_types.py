@@ -2,8 +2,8 @@ from dataclasses import fields
 
 import pytest
 
-from memd.recall import types
-from memd.recall.types import ScorePart, apply_parts
+from memd import recall
+from memd.recall import ScorePart, apply_parts
 from tests.tables import every_row
 
 
@@ -27,24 +27,24 @@ def test_a_score_is_its_parts_in_order():
 
 
 JSON_FIELDS = {
-    types.ScorePart: "name value op",
-    types.Hit: (
+    recall.ScorePart: "name value op",
+    recall.Hit: (
         "summary project session_title snippet score parts channels lexical_rank vector_rank topic_rank cosine recency coverage older_value replaces replaced_by alike contradiction said_since"
     ),
-    types.TracedCandidate: "summary_id title score parts ranks cosine terms verdict",
-    types.Turn: "event_id session_title role at snippet rank distance",
-    types.Answer: (
+    recall.TracedCandidate: "summary_id title score parts ranks cosine terms verdict",
+    recall.Turn: "event_id session_title role at snippet rank distance",
+    recall.Answer: (
         "hits profile space took_ms verdict reason candidates suppressed degraded notes trace turns contradicted"
     ),
-    types.TimelineRow: ("summary session_title is_pivot gap_ms begins_session contradicted_by"),
-    types.Timeline: "rows pivot_at more_before more_after is_span",
-    types.TranscriptPosition: "transcript session line prompt tool_use",
-    types.SourceEvent: "event quote position",
-    types.SupersessionLink: "supersession other is_newer",
-    types.JudgmentLink: "judgment other",
-    types.PastInjection: "session session_title moment at reason",
-    types.UsageHistory: "count last_at shown sessions latest",
-    types.Why: (
+    recall.TimelineRow: ("summary session_title is_pivot gap_ms begins_session contradicted_by"),
+    recall.Timeline: "rows pivot_at more_before more_after is_span",
+    recall.TranscriptPosition: "transcript session line prompt tool_use",
+    recall.SourceEvent: "event quote position",
+    recall.SupersessionLink: "supersession other is_newer",
+    recall.JudgmentLink: "judgment other",
+    recall.PastInjection: "session session_title moment at reason",
+    recall.UsageHistory: "count last_at shown sessions latest",
+    recall.Why: (
         "node summary verdict sources relations edges titles rule access judgments contradicted_by values checks copies"
     ),
 }

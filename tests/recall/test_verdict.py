@@ -5,8 +5,8 @@ from dataclasses import replace
 import pytest
 
 from memd.models import Kind
+from memd.recall import Question
 from memd.recall.question_words import read_words
-from memd.recall.types import Question
 from memd.recall.verdict import judge_answer
 from tests.indexed_vault import IndexedVault
 from tests.tables import every_row, read_tables

@@ -22,7 +22,7 @@ from memd.injection.injector import Told
 from memd.injection.moments import InjectedContext
 from memd.injection.outcomes import OutcomeJudge
 from memd.models import Draft, EdgeType, Finding, Kind, Source
-from memd.recall.types import Answer, Hit, ScorePart
+from memd.recall import Answer, Hit, ScorePart
 from memd.server import connection
 from memd.server.connection import ConnectionLimits
 from memd.server.listener import CONNECTIONS_MAX, Listener

@@ -3,7 +3,7 @@ from dataclasses import replace
 from types import MappingProxyType
 
 from memd.models import Authority, Kind, Summary, Tier
-from memd.recall.types import Answer, Hit, ScorePart, Turn
+from memd.recall import Answer, Hit, ScorePart, Turn
 from memd.server import jsonrpc
 
 SUMMARY = Summary(

@@ -12,7 +12,7 @@ from memd.consolidate.judgments import JudgmentResult
 from memd.consolidate.near_duplicates import JudgmentCandidate
 from memd.consolidate.remember import RememberResult
 from memd.models import Authority, Kind, Stance, Summary, Tier
-from memd.recall.types import Answer, Hit, ScorePart, TracedCandidate, Turn, apply_parts
+from memd.recall import Answer, Hit, ScorePart, TracedCandidate, Turn, apply_parts
 from memd.server import mcp_format
 from memd.server.jsonrpc import encode_json
 from memd.server.responses import (

@@ -8,10 +8,11 @@ import numpy as np
 import pytest
 
 from memd.errors import VaultCorrupt, VaultForeign, VaultNewer
-from memd.index import check
+from memd.index import indexer
 from memd.index.quantization import decode_vectors
 from memd.models import Authority, Draft, EdgeType, Kind, Space
 from memd.store import (
+    SummaryUse,
     database,
     events,
     fulltext,
@@ -24,7 +25,6 @@ from memd.store import (
 )
 from memd.store.database import Database
 from memd.store.fulltext import POSTING, unpack_postings
-from memd.store.types import SummaryUse
 from tests.factories import make_new_event
 from tests.indexed_vault import IndexedVault
 
@@ -225,7 +225,7 @@ def test_a_vault_of_version_4_keeps_its_index_and_the_vectors_of_its_model(upgra
     assert rows[1].tolist() == pytest.approx([0, 0, 0.8, -0.6, *[0] * 4], abs=1e-3)
     counted = dict(db.read_now(lambda tx: tx.execute("SELECT id, passages FROM terms").fetchall()))
     assert db.read_now(fulltext.count_term_uses) == counted
-    assert db.read_now(lambda tx: check.check_sample(tx, 400)).verdict == "ok"
+    assert db.read_now(lambda tx: indexer.check_sample(tx, 400)).verdict == "ok"
     assert db.read_now(fulltext.snapshot_name) is None
 
 

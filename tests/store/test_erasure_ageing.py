@@ -1,8 +1,7 @@
 import pytest
 
 from memd.models import EventKind, SessionRef
-from memd.store import erasure, events, projects, summaries, usage
-from memd.store.types import SummaryUse
+from memd.store import SummaryUse, erasure, events, projects, summaries, usage
 from tests.factories import make_draft, make_new_event
 
 

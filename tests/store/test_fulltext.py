@@ -5,9 +5,8 @@ from hypothesis import strategies as st
 
 from memd.errors import VaultError
 from memd.models import Draft, Kind
-from memd.store import erasure, fulltext, links, projects, summaries
+from memd.store import NewPassage, Posting, erasure, fulltext, links, projects, summaries
 from memd.store.fulltext import POSTING, pack_postings, unpack_postings
-from memd.store.types import NewPassage, Posting
 from tests.consolidate.conftest import Vault
 from tests.factories import supersede
 

@@ -1,8 +1,7 @@
 import pytest
 
 from memd.models import EdgeType, Kind, SessionRef
-from memd.store import links, projects, session_context, summaries, usage
-from memd.store.types import SummaryUse
+from memd.store import SummaryUse, links, projects, session_context, summaries, usage
 from tests.factories import make_draft, supersede
 
 NOW = 1_000_000

@@ -1,6 +1,5 @@
 from memd.models import SessionRef
-from memd.store import projects, summaries, usage
-from memd.store.types import SummaryUse
+from memd.store import SummaryUse, projects, summaries, usage
 from memd.store.usage import NewInjection
 from tests.factories import make_draft
 

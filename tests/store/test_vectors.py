@@ -1,6 +1,5 @@
 from memd.models import Space
-from memd.store import fulltext, vectors
-from memd.store.types import NewPassage
+from memd.store import NewPassage, fulltext, vectors
 
 SPACE = Space("hashing", "words", "1", 2)
 

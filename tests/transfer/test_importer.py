@@ -1,9 +1,8 @@
 import pytest
 
 from memd.errors import BadRequest, Broken, Unreachable
-from memd.transfer import importer
+from memd.transfer import ForeignMemory, importer
 from memd.transfer.importer import ImportOptions, MemorySink, import_source, memory_request
-from memd.transfer.record import ForeignMemory
 from memd.transfer.sources import ImportFile, ImportSource
 from tests.tables import every_row
 

@@ -1,7 +1,7 @@
 import json
 
-from memd.transfer import foreign_memories, record
-from memd.transfer.record import ReadIssues
+from memd import transfer
+from memd.transfer import ReadIssues, foreign_memories
 from tests.tables import every_row
 
 GRAPH = [
@@ -44,7 +44,7 @@ def test_an_entity_with_many_observations_is_split():
     large = {**GRAPH[0], "observations": [f"{n} " + "word " * 500 for n in range(40)]}
     found, _ = read([large])
     assert [one.part for one in found] == ["Ann Lee", "Ann Lee [2]", "Ann Lee [3]", "Ann Lee [4]"]
-    assert all(len(one.text.encode()) <= record.TEXT_BYTES_MAX for one in found)
+    assert all(len(one.text.encode()) <= transfer.TEXT_BYTES_MAX for one in found)
 
 
 @every_row("value", [None, 3, "text", {}, [None, 3, []]])

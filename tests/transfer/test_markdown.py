@@ -1,8 +1,9 @@
 from hypothesis import example, given
 from hypothesis import strategies as st
 
+from memd import transfer
 from memd.models import Kind
-from memd.transfer import markdown, record
+from memd.transfer import markdown
 from memd.transfer.markdown import split_front_matter
 from tests.tables import every_row
 
@@ -40,7 +41,7 @@ def test_a_section_that_is_too_large_is_cut():
     assert len(parts) == 4
     assert [one.part for one in parts[:2]] == ["A", "A [2]"]
     assert parts[1].title == "n.md › A (2 of 4)"
-    assert all(len(one.text.encode()) <= record.TEXT_BYTES_MAX for one in parts)
+    assert all(len(one.text.encode()) <= transfer.TEXT_BYTES_MAX for one in parts)
 
 
 def test_front_matter_gives_title_tags_date_and_kind():

@@ -1,7 +1,7 @@
 from hypothesis import given
 from hypothesis import strategies as st
 
-from memd.transfer import record
+from memd import transfer
 from tests.tables import every_row
 
 
@@ -29,23 +29,23 @@ from tests.tables import every_row
     ],
 )
 def test_times_of_people_and_programs_are_parsed(given_, at):
-    assert record.parse_time_ms(given_) == at
+    assert transfer.parse_time_ms(given_) == at
 
 
 @given(st.text(st.sampled_from("aé\n "), min_size=1, max_size=400))
 def test_no_piece_is_too_large_and_no_character_is_lost(seed):
     text = seed * 400
-    cut = record.split_text(text)
-    assert all(len(piece.encode()) <= record.TEXT_BYTES_MAX for piece in cut)
+    cut = transfer.split_text(text)
+    assert all(len(piece.encode()) <= transfer.TEXT_BYTES_MAX for piece in cut)
     bare = "".join(text.split())
     assert "".join("".join(cut).split()) == bare
 
 
 def test_tags_files_and_part_names_are_limited():
-    assert record.clean_tags([" #a ", "", "a", "b\nc"]) == ("a", "b c")
-    assert len(record.clean_tags(str(n) for n in range(50))) == 20
-    assert record.clean_files(["/a", "x" * 2_000, "", "/a"]) == ("/a",)
-    assert record.part_name("a", "", "b") == "a b"
-    one, other = record.part_name("x" * 900 + "1"), record.part_name("x" * 900 + "2")
+    assert transfer.clean_tags([" #a ", "", "a", "b\nc"]) == ("a", "b c")
+    assert len(transfer.clean_tags(str(n) for n in range(50))) == 20
+    assert transfer.clean_files(["/a", "x" * 2_000, "", "/a"]) == ("/a",)
+    assert transfer.part_name("a", "", "b") == "a b"
+    one, other = transfer.part_name("x" * 900 + "1"), transfer.part_name("x" * 900 + "2")
     assert one != other
     assert len(one) < 500

@@ -6,8 +6,7 @@ import pytest
 
 from memd.errors import BadRequest
 from memd.models import Kind
-from memd.transfer import sources
-from memd.transfer.record import ReadIssues
+from memd.transfer import ReadIssues, sources
 from memd.transfer.sources import markdown_source
 from tests.claude_mem_files import NEW, OLD, build
 from tests.tables import every_row

@@ -9,7 +9,7 @@ from memd.capture.ingest import Ingestor
 from memd.capture.prepare import CaptureRequest
 from memd.config import CaptureConfig
 from memd.store import events, ledger, projects
-from memd.transfer.record import parse_time_ms
+from memd.transfer import parse_time_ms
 from memd.transfer.transcripts import TranscriptReader
 from tests.tables import every_row
 

@@ -9,9 +9,9 @@ import apsw
 import pytest
 
 from memd.viewer.memory import PART_CHARACTERS, show_memory
+from memd.viewer.overview import arrange_session
 from memd.viewer.page import Visit, flatten_markdown, render_page, reveal
 from memd.viewer.server import PAGES, ViewSettings, connect
-from memd.viewer.sessions import arrange_session
 from memd.viewer.static import write_page
 from tests.cli.conftest import Machine
 from tests.viewer.conftest import NOW, Elements, RunningViewer

@@ -1,6 +1,6 @@
 """redact(), redact_value(): no secret reaches the disk. Pure.
 
-The rules in a row: multi-line blocks (`blocks`), secrets known by their form (`patterns`) or by what is around them
+The rules in a row: multi-line blocks (`documents`), secrets known by their form (`patterns`) or by what is around them
 (`documents`), arguments and output of known programs (`commands`), sentences (`spoken`), values assigned to secret names
 (`assignments`, `names`), random words (`names`); then the same in other readings of the text, joined and decoded
 (`views`). A finding becomes `[REDACTED:<name>]`, and the result is redacted
@@ -16,7 +16,6 @@ from collections.abc import Callable, Iterable, Mapping
 from typing import Any, NamedTuple
 
 from memd.capture.redact.assignments import ANCHOR_WORDS, find_assigned
-from memd.capture.redact.blocks import BLOCK_SIGNS, redact_blocks
 from memd.capture.redact.commands import (
     PRINTED_SIGNS,
     PROGRAM_NEEDLES,
@@ -26,12 +25,14 @@ from memd.capture.redact.commands import (
     redact_output,
 )
 from memd.capture.redact.documents import (
+    BLOCK_SIGNS,
     DOCUMENT_NEEDLES,
     TABLE_NEEDLES,
     find_in_documents,
     find_in_tables,
     is_key_bytes,
     may_have_seed_phrase,
+    redact_blocks,
     redact_seed_phrases,
 )
 from memd.capture.redact.names import (

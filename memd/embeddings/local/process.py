@@ -21,7 +21,7 @@ import anyio.to_thread
 import numpy as np
 
 import memd
-from memd.embeddings.base import ModelNotServed, ServedModel, TextsRefused, Vectors
+from memd.embeddings import ModelNotServed, ServedModel, TextsRefused, Vectors
 from memd.embeddings.command import explain_status
 from memd.embeddings.local.bert import VECTORS
 from memd.embeddings.local.packages import AddedModel, list_added

@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 
 from memd.text import digest
-from memd.transfer.readers.base import ImportedPayload, LineReader, SessionWriter
+from memd.transfer.readers import ImportedPayload, LineReader, SessionWriter
 
 _STARTED = re.compile(r"# aider chat started at (\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\s*")
 _USER = "#### "

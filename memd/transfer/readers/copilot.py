@@ -8,13 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memd.transfer.readers.base import (
-    ImportedPayload,
-    LineReader,
-    SessionWriter,
-    get_mapping,
-    get_text,
-)
+from memd.transfer.readers import ImportedPayload, LineReader, SessionWriter, get_mapping, get_text
 
 _USER = "user"
 _OTHER_EVENTS = (

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any
 
 from memd.transfer.claude_markup import join_texts
-from memd.transfer.readers.base import LineReader, SessionWriter, get_mapping, get_text
+from memd.transfer.readers import LineReader, SessionWriter, get_mapping, get_text
 
 _QUERY = re.compile(r"<user_query>\s*(.*?)\s*(?:</user_query>|\Z)", re.DOTALL)
 _TIMESTAMP = re.compile(

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memd.transfer.claude_markup import join_texts
-from memd.transfer.readers.base import (
+from memd.transfer.readers import (
     DocumentLines,
     ImportedPayload,
     LineReader,

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from memd.transfer.readers.base import (
+from memd.transfer.readers import (
     DocumentLines,
     ImportedPayload,
     SessionReader,

@@ -11,7 +11,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from memd.transfer.claude_markup import join_texts
-from memd.transfer.readers.base import LineReader, SessionWriter, get_mapping, get_objects, get_text
+from memd.transfer.readers import LineReader, SessionWriter, get_mapping, get_objects, get_text
 
 _NOT_CONVERSATION = frozenset({
     "model_change", "thinking_level_change", "usage", "branch_summary", "custom", "context_edit", "label", "leaf",

@@ -1,6 +1,6 @@
 """Private blocks and keys go whole, wherever a text was cut, in time that grows with the text alone."""
 
-from memd.capture.redact.blocks import redact_blocks
+from memd.capture.redact.documents import redact_blocks
 from tests.planted_secrets import draw
 from tests.tables import every_row, read_tables
 

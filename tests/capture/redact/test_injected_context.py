@@ -5,7 +5,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from memd.capture.redact import redact, redact_value
-from memd.capture.redact.blocks import (
+from memd.capture.redact.documents import (
     INJECTED_CLOSING,
     INJECTED_OPENING,
     redact_blocks,

@@ -13,7 +13,7 @@ from pathlib import Path
 import apsw
 import numpy as np
 
-from memd.index.chunking import split_into_passages
+from memd.index.passages import split_into_passages
 from memd.index.quantization import encode_vectors
 from memd.models import Draft, EdgeType, EventKind, Kind, NewEvent, SessionRef, Source, Space, Tier
 from memd.store import events, fulltext, ledger, links, migrate, projects, summaries, vectors

@@ -23,7 +23,7 @@ from memd.client import Client
 from memd.daemon import backup
 from memd.embeddings.hashing import HashingEmbedder
 from memd.errors import BadRequest, MemdError, UnknownId
-from memd.index import backfill, check
+from memd.index import backfill, indexer
 from memd.index.indexer import Indexer
 from memd.index.memory_index import MemoryIndex
 from memd.index.quantization import decode_vectors
@@ -74,7 +74,7 @@ def _is_settled(status: dict[str, Any]) -> bool:
 def _examined(site: load.Site, limit: int) -> list[str]:
     """The stored index against the same computed again, memory by memory."""
     with read_snapshot(site.daemon.paths.database) as tx:
-        found = check.check_sample(tx, limit=limit)
+        found = indexer.check_sample(tx, limit=limit)
     return [] if found.verdict == "ok" else [f"index: {found.words}"]
 
 

@@ -27,8 +27,7 @@ from memd.server import jsonrpc, requests
 from memd.store.database import Database
 from memd.store.export_rows import EXPORT_SCHEMA
 from memd.store.import_rows import staging_vault
-from memd.transfer import archive, foreign_memories, importer, markdown
-from memd.transfer.record import ForeignMemory, ReadIssues
+from memd.transfer import ForeignMemory, ReadIssues, archive, foreign_memories, importer, markdown
 from memd.transfer.sources import ImportFile
 from tests import export_records
 from tests.stress.fuzz.generators import Generator, dumped, transcript_lines

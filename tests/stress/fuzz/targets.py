@@ -25,10 +25,10 @@ from memd.capture.prepare import CaptureRequest, Preparer
 from memd.capture.project import ProjectResolver
 from memd.capture.write import PreparedItem, store_items
 from memd.distill import distiller
-from memd.distill import due as reading
+from memd.distill import distiller as reading
 from memd.distill.transaction import write_episode as written
 from memd.errors import BadRequest, ConfigError
-from memd.index import chunking, entities, snapshot
+from memd.index import passages, snapshot
 from memd.index.memory_index import MemoryIndex
 from memd.models import NewEvent
 from memd.recall import profiles, query
@@ -157,8 +157,8 @@ def _distilled(tx: Connection, prepared: list[PreparedItem]) -> None:
                 written(tx, plan, due.session, NOW)
     made = summaries.summaries_by_ids(tx, [n for (n,) in tx.execute("SELECT id FROM summaries")])
     for one in made.values():
-        chunking.split_into_passages(one)
-        entities.entities_of_summary(one)
+        passages.split_into_passages(one)
+        passages.entities_of_summary(one)
         compare.compare(one.body[:2_000], f"{one.title} {one.body[:2_000]}")
     raise _Undone
 
