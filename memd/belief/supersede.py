@@ -73,7 +73,7 @@ def hide(  # noqa: PLR0913  # one argument a column
         voice or newer.authority, older, newer.author if voice is None else ""
     )
     if objection is None and voice is None and rule != NEAR_DUPLICATE_RULE:
-        objection = _find_quoted_objection(newer, older)
+        objection = find_quoted_objection(newer, older)
     if objection is not None:
         relate(tx, newer_id, otherwise, older_id, rule, now, finding=objection.words, because=guard)
         return None
@@ -82,7 +82,7 @@ def hide(  # noqa: PLR0913  # one argument a column
     )
 
 
-def _find_quoted_objection(newer: Summary, older: Summary) -> Objection | None:
+def find_quoted_objection(newer: Summary, older: Summary) -> Objection | None:
     """Return why a note that is not proved does not replace one whose quote the user typed; None if its own quote ends that."""
     note, heard = split_note(newer.body), split_note(older.body).heard
     if newer.authority >= Authority.USER_TOLD or not heard:

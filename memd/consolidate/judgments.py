@@ -176,7 +176,9 @@ def apply_judgment(tx: Connection, judgment: NewJudgment, now: int) -> JudgmentR
         return _describe_result(tx, one, other, "unchanged", relation.value)
     _require_authority(tx, voice, one, other, before)
     is_team_s = bool(other.author) and voice < Authority.USER_PROMPT
-    if relation in HIDING_RELATIONS and (voice < other.standing or is_team_s):
+    is_quoted = voice < Authority.USER_TOLD and relation is Stance.SUPERSEDES
+    is_his = is_quoted and supersede.find_quoted_objection(one, other) is not None
+    if relation in HIDING_RELATIONS and (voice < other.standing or is_team_s or is_his):
         return _ask_user(tx, judgment, one, other, now)
     refusal = explain_refusal(one, other, relation, everywhere.id if everywhere else None)
     if refusal:

@@ -264,8 +264,8 @@ def test_a_note_replaces_the_users_earlier_word_only_if_his_later_words_turn_the
         ("Wir nehmen Jenkins für die Builds.", "kein Jenkins mehr", "Builds run on Drone.", True),
     ],
 )  # fmt: skip
-def test_a_refused_note_replaces_one_that_quotes_the_user_only_if_its_own_quote_ends_that(
-    say, older, quote, text, is_replaced
+def test_a_refused_note_replaces_one_that_quotes_the_user_only_if_its_own_quote_ends_that(  # noqa: PLR0917  # fixtures
+    vault, clock, say, older, quote, text, is_replaced
 ):
     def note(words, said, replaces=()):
         return say(
@@ -284,3 +284,8 @@ def test_a_refused_note_replaces_one_that_quotes_the_user_only_if_its_own_quote_
     assert second.outcome == ("superseded" if is_replaced else "contradicts")
     assert second.superseded == ((first.id,) if is_replaced else ())
     assert second.staying == (() if is_replaced else (first.id,))
+    judgment = judgments.NewJudgment(
+        second.id, first.id, Stance.SUPERSEDES, "he changed it", "agent"
+    )
+    ruled = vault.db.write_now(lambda tx: judgments.apply_judgment(tx, judgment, clock()))
+    assert ruled.outcome == ("judged" if is_replaced else "asked")
